@@ -1,0 +1,51 @@
+"""From a conversation's rows to an engine plan."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from compaction_service.compactions.models import Summary as Node
+from compaction_service.conversations.models import Conversation
+from compaction_service.conversations.selectors import Shown, active_nodes, shown_entries
+from compaction_service.conversations.terms import Terms
+from compaction_service.engine import planning
+from compaction_service.engine.types import Plan
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A plan with what it was made from."""
+
+    plan: Plan
+    shown: Shown
+    nodes: Sequence[Node]
+
+
+def plan_for(
+    conversation: Conversation, terms: Terms, *, up_to: int | None = None, before: int | None = None, keep: bool = False
+) -> Planned:
+    """What a compaction of the conversation would do now (semantics 5). Reads no bodies, changes nothing.
+
+    `keep`: take `up_to` as it is, for an apply that must cover what was planned and give up no more.
+    """
+    shown = shown_entries(conversation, bodies=False)
+    nodes = active_nodes(conversation)
+    policy, limits = terms.policy, terms.limits
+    plan = planning.plan(
+        shown.tail,
+        shown.carried,
+        preserve_recent_turns=policy.preserve_recent_turns,
+        keep_last_user_request=policy.keep_last_user_request,
+        keep_first_user_request=policy.keep_first_user_request,
+        target=0 if keep else policy.target,
+        limit=terms.raw(limits.limit),
+        fixed_tokens=conversation.system_tokens + conversation.tools_tokens,
+        kept_summaries_tokens=0,
+        replaced_summaries_tokens=sum(node.tokens for node in nodes),
+        ratio=policy.target_compression_ratio,
+        bound=limits.bound,
+        up_to=up_to,
+        before=before,
+    )
+    return Planned(plan, shown, nodes)

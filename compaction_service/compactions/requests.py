@@ -1,0 +1,81 @@
+"""Asking for a compaction: the trigger of an append, the queue row, and the wake-up (semantics 4 and 11)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from compaction_service.compactions.models import Compaction, Status, Trigger, Work
+from compaction_service.compactions.wakeup import wake
+from compaction_service.conversations.models import CompactionState, Conversation
+from compaction_service.conversations.terms import Terms, breakdown, trigger_tokens
+from compaction_service.engine.policy import crossed
+from compaction_service.ids import uuid7
+
+PRIORITY = {Trigger.THRESHOLD: 0, Trigger.MANUAL: 1, Trigger.TOOL_CALL: 2, Trigger.OVERFLOW: 3}
+
+
+def automatic_trigger(conversation: Conversation, terms: Terms, *, at_rest: bool) -> Trigger | None:
+    """Whether the conversation as it is now asks for a compaction by itself, and why (semantics 4).
+
+    `at_rest`: it ends with a completed response or a closed tool exchange. An unanswered request waits for its response
+    unless the context is over window - reserve. After an end without success nothing is tried until the live tail grew.
+    """
+    if not terms.policy.enabled or conversation.compaction_live is not None:
+        return None
+    gate = conversation.retry_from_tokens
+    if gate is not None and conversation.tail_tokens < gate:
+        return None
+    limits = terms.limits
+    if sum(breakdown(conversation, terms).values()) > limits.window - limits.reserve:
+        return Trigger.OVERFLOW if not at_rest else Trigger.THRESHOLD
+    if at_rest and crossed(terms.policy, limits, trigger_tokens(conversation, terms)):
+        return Trigger.THRESHOLD
+    return None
+
+
+def automatic(conversation: Conversation, terms: Terms, *, at_rest: bool, requested_by: str) -> Compaction | None:
+    """The compaction an append, a PATCH or the end of another one causes, marked live on the conversation, or None."""
+    trigger = automatic_trigger(conversation, terms, at_rest=at_rest)
+    if trigger is None:
+        return None
+    return start(conversation, terms, trigger, requested_by=requested_by)
+
+
+def start(conversation: Conversation, terms: Terms, trigger: Trigger, *, requested_by: str, **fields: Any) -> Compaction:
+    """A queued compaction, not yet saved, marked live on the conversation: save both in one transaction (`enqueue`)."""
+    policy = fields.pop("policy", None) or terms.policy.as_dict()
+    compaction = Compaction(
+        id=uuid7(),
+        tenant_id=conversation.tenant_id,
+        conversation=conversation,
+        status=Status.QUEUED,
+        trigger=trigger,
+        requested_by=requested_by,
+        strategy=policy["strategy"],
+        policy=policy,
+        **fields,
+    )
+    conversation.compaction_live = compaction.id
+    conversation.compaction_state = CompactionState.QUEUED
+    conversation.compaction_trigger = trigger
+    return compaction
+
+
+def enqueue(compaction: Compaction) -> None:
+    """Save a queued compaction with its work row, and wake a worker after the commit."""
+    compaction.save(force_insert=True)
+    Work.objects.create(
+        compaction_id=compaction.id,
+        tenant_id=compaction.tenant_id,
+        priority=PRIORITY[Trigger(compaction.trigger)],
+        next_at=timezone.now(),
+    )
+    transaction.on_commit(wake)
+
+
+def retry_gate(conversation: Conversation, terms: Terms) -> int:
+    """The live tail at which threshold tries again: 10 % of the limit more than now (semantics 4)."""
+    return conversation.tail_tokens + max(1, terms.raw(terms.limits.limit) // 10)

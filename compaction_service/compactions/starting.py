@@ -1,0 +1,110 @@
+"""The first transaction of a job: plan the span under the conversation's lock, and queue the first pass."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.utils import timezone
+
+from compaction_service.compactions.ending import end
+from compaction_service.compactions.models import Compaction, Method, Outcome, Pass, PassKind, Status
+from compaction_service.compactions.plans import Planned, plan_for
+from compaction_service.compactions.spans import input_hash
+from compaction_service.conversations.models import CompactionState, Conversation, Message
+from compaction_service.conversations.terms import Terms, breakdown, terms_of
+from compaction_service.engine.policy import Policy
+from tenants.models import Tenant
+
+
+def lock_conversation(compaction: Compaction) -> Conversation:
+    return Conversation.objects.select_for_update().get(id=compaction.conversation_id)
+
+
+def job_terms(conversation: Conversation, compaction: Compaction) -> Terms:
+    """The terms under the policy the compaction was asked with; window and factor are the conversation's now."""
+    terms = terms_of(conversation, {})
+    return Terms(
+        policy=Policy.from_dict(compaction.policy),
+        sources=terms.sources,
+        window=terms.window,
+        factor=terms.factor,
+        calibrated=terms.calibrated,
+    )
+
+
+def open_job(compaction: Compaction, tenant: Tenant) -> Pass | None:
+    """Queued -> running: plan, and make the first pass. None when there is nothing to do: it has ended then."""
+    conversation = lock_conversation(compaction)
+    terms = job_terms(conversation, compaction)
+    planned = plan_for(conversation, terms, up_to=compaction.up_to, before=compaction.work.get("before"))
+    compaction.started_at = timezone.now()
+    parts = breakdown(conversation, terms)
+    compaction.context_before = {"tokens": sum(parts.values()), "breakdown": parts}
+    if planned.plan.irreducible is not None:
+        note_floor(compaction, planned, terms)
+        end(compaction, conversation, terms, Outcome.IRREDUCIBLE, planned.plan.irreducible)
+        return None
+    _write_plan(compaction, conversation, terms, planned, tenant)
+    conversation.compaction_state = CompactionState.RUNNING
+    Conversation.objects.filter(id=conversation.id).update(
+        compaction_state=conversation.compaction_state, revision=conversation.revision + 1
+    )
+    return queue_pass(compaction, number=1)
+
+
+def note_floor(compaction: Compaction, planned: Planned, terms: Terms) -> None:
+    """What no compaction can go below, for a reader who wonders why nothing was done (semantics 4)."""
+    compaction.context_after = compaction.context_before
+    compaction.target_reached = planned.plan.target_reached
+    compaction.notes = [{"floor_tokens": terms.shown(planned.plan.predicted_tokens)}]
+
+
+def _write_plan(
+    compaction: Compaction, conversation: Conversation, terms: Terms, planned: Planned, tenant: Tenant
+) -> None:
+    plan = planned.plan
+    turns = Message.objects.filter(
+        conversation_id=conversation.id, position__in=(plan.from_position, plan.to_position)
+    ).order_by("position")
+    first, last = (row["turn"] for row in _ends(turns.values("turn")))
+    compaction.status = Status.RUNNING
+    compaction.from_position, compaction.to_position = plan.from_position, plan.to_position
+    compaction.from_turn, compaction.to_turn = first, last
+    compaction.carried = list(plan.carried)
+    compaction.input_hash = input_hash(conversation, planned.nodes, plan.to_position or 0)
+    compaction.tokens_in = plan.span_tokens + sum(node.tokens for node in planned.nodes)
+    compaction.work = {
+        "models": models_of(terms.policy, tenant),
+        "target": plan.summary_target,
+        "bound": terms.limits.bound,
+        "from": plan.from_position,
+        "chunk": 0,
+        "chunk_tokens": None,
+    }
+    compaction.save()
+
+
+def _ends(rows: Any) -> tuple[Any, Any]:
+    found = list(rows)
+    return found[0], found[-1]
+
+
+def models_of(policy: Policy, tenant: Tenant) -> list[str]:
+    """The models to try, in order; none: extractive (semantics 2)."""
+    given = tenant.summarizer or {}
+    first = policy.summarizer_model or given.get("model")
+    rest = policy.fallback_models if policy.fallback_models is not None else given.get("fallback_models")
+    return [name for name in (first, *(rest or ())) if name]
+
+
+def queue_pass(compaction: Compaction, *, number: int, **fields: Any) -> Pass:
+    """The next pass: by the first model left, else extractive."""
+    models = compaction.work["models"]
+    fields.setdefault("method", Method.LLM if models else Method.EXTRACTIVE)
+    return Pass.objects.create(
+        tenant_id=compaction.tenant_id,
+        compaction=compaction,
+        number=number,
+        model=models[0] if models else "",
+        **fields,
+    )

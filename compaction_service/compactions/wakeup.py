@@ -1,0 +1,38 @@
+"""The wake-up: a Celery message that says no more than "there is work". Losing one costs latency, never work."""
+
+from __future__ import annotations
+
+import logging
+from functools import cache
+
+from celery import Celery
+from django.conf import settings
+
+logger = logging.getLogger(__name__)
+
+TASK = "compactions.run"
+QUEUE = "compactions"
+# A broker that hangs must not hold a client's append: it has been committed, and the sweep wakes a worker later.
+TIMEOUTS = {"socket_connect_timeout": 0.5, "socket_timeout": 1.0, "connect_timeout": 0.5}
+
+
+@cache
+def _sender() -> Celery:
+    """A producer of its own: web processes import no task modules."""
+    sender = Celery("wakeup", broker=settings.BROKER_URL)
+    sender.conf.update(
+        broker_transport_options={key: TIMEOUTS[key] for key in ("socket_connect_timeout", "socket_timeout")},
+        broker_connection_timeout=TIMEOUTS["connect_timeout"],
+        task_ignore_result=True,
+        task_default_queue=QUEUE,
+    )
+    return sender
+
+
+def wake(count: int = 1, *, expires: float | None = None) -> None:
+    """Send `count` wake-ups; a broker that is away is logged, not raised. `expires`: seconds until one is not worth it."""
+    try:
+        for _ in range(count):
+            _sender().send_task(TASK, queue=QUEUE, retry=False, ignore_result=True, expires=expires)
+    except Exception as error:  # noqa: BLE001 -- any transport has its own; the database row is the truth
+        logger.warning("wake-up not sent", extra={"error": type(error).__name__})

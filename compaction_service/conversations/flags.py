@@ -1,0 +1,79 @@
+"""What a client may change of a stored message: pin, abandon, metadata. Its content never changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from compaction_service.api.errors import ApiError
+from compaction_service.conversations.models import Conversation, Message
+from compaction_service.conversations.rows import PLANNING_FIELDS, entry_of
+from compaction_service.conversations.selectors import active_nodes, conversation_get, message_get, shown_entries
+from compaction_service.conversations.state import commit, measure, synthetic_tokens
+from compaction_service.conversations.terms import Terms, terms_of
+from compaction_service.engine import formats
+from compaction_service.engine.admit import Ledger, abandon
+from compaction_service.engine.planning import carried_after_pin
+from compaction_service.engine.types import Entry
+from tenants.models import Tenant
+
+
+def flags_set(*, tenant: Tenant, ref: str, position: int, changes: Mapping[str, Any]) -> Message:
+    """Set `pinned`, `abandoned` (true only) or `metadata` of one message."""
+    conversation = conversation_get(ref, lock=True)
+    message = message_get(conversation, position)
+    terms = terms_of(conversation, tenant.policy)
+    if "metadata" in changes:
+        message.metadata = dict(changes["metadata"])
+    if changes.get("abandoned") and not message.abandoned:
+        _abandon(conversation, terms, message)
+    repinned = "pinned" in changes and changes["pinned"] != message.pinned
+    if repinned:
+        message.pinned = changes["pinned"]
+    Message.objects.filter(conversation_id=conversation.id, position=position).update(
+        metadata=message.metadata,
+        pinned=message.pinned,
+        abandoned=message.abandoned,
+        extra_tokens=message.extra_tokens,
+    )
+    if repinned:
+        conversation.retry_from_tokens = None
+        if position <= conversation.covered_to:
+            _carry(conversation, terms, position)
+    conversation.version += 1
+    if not commit(conversation):
+        raise RuntimeError("a locked conversation changed under its lock")
+    return message
+
+
+def _abandon(conversation: Conversation, terms: Terms, message: Message) -> None:
+    """Close the open calls of a message: the context shows a synthetic result for each (semantics 1)."""
+    ledger, calls = abandon(Ledger.from_dict(conversation.ledger), message.position)
+    if not calls:
+        raise ApiError(409, "no_open_call", "This message has no open call.", attr="abandoned")
+    fmt = formats.get(conversation.format)
+    message.abandoned = True
+    message.extra_tokens = synthetic_tokens(fmt, terms.counter, calls, abandoned=True)
+    conversation.tail_tokens += message.extra_tokens - conversation.pending_tokens
+    conversation.pending_tokens = 0
+    conversation.ledger = ledger.as_dict()
+
+
+def _carry(conversation: Conversation, terms: Terms, position: int) -> None:
+    """Show or hide the exchange of a covered message after its pin changed (semantics 1, carried)."""
+    covered = Message.objects.filter(conversation_id=conversation.id, position__lte=conversation.covered_to)
+    entries = [entry_of(row) for row in covered.order_by("position").values(*PLANNING_FIELDS)]
+    exchange = exchange_of(entries, position)
+    conversation.carried = list(
+        carried_after_pin(conversation.carried, exchange, requests=_kept_requests(entries, terms))
+    )
+    shown = shown_entries(conversation, bodies=False)
+    nodes = active_nodes(conversation)
+    measure(conversation, shown.carried, shown.tail, nodes)
+
+
+def _kept_requests(covered: list[Entry], terms: Terms) -> set[int]:
+    """Positions of covered requests that the policy shows, pinned or not."""
+    asked = [entry.position for entry in covered if entry.facts.request]
+    policy = terms.policy
+    return {*(asked[:1] if policy.keep_first_user_request else ()), *(asked[-1:] if policy.keep_last_user_request else ())}

@@ -1,0 +1,69 @@
+"""Masking on the write path: the engine decides, the watermark and the flags are stored (semantics 6)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+from compaction_service.conversations.models import Conversation, Message
+from compaction_service.conversations.rows import PLANNING_FIELDS, entry_of
+from compaction_service.conversations.terms import Terms, trigger_tokens
+from compaction_service.engine import masking
+from compaction_service.engine.policy import Policy, crossed
+from compaction_service.engine.types import Answer, Entry
+
+Masks = Mapping[int, tuple[int, ...]]
+
+
+def forward(conversation: Conversation, terms: Terms, rows: Sequence[Message]) -> Masks:
+    """Advance the masks for an append of `rows`; returns what becomes masked, by position, and moves the sums.
+
+    The tail is read (one query, no bodies) only when enough could be reclaimed since the watermark.
+    """
+    policy = terms.policy
+    entries = [entry_of({name: getattr(row, name) for name in PLANNING_FIELDS}) for row in rows]
+    conversation.mask_pending += sum(_eligible(entry, policy) for entry in entries)
+    if not policy.mask_tool_results or not conversation.mask_pending:
+        return {}
+    over = crossed(policy, terms.limits, trigger_tokens(conversation, terms))
+    if not over and conversation.mask_pending < policy.mask_min_reclaim_tokens:
+        return {}
+    tail = [*_after_watermark(conversation, rows), *entries]
+    masks = masking.step(tail, policy, over)
+    conversation.mask_pending = sum(_eligible(e, policy) for e in tail if e.position not in masks)
+    if not masks:
+        return masks
+    conversation.masked_to = max(masks)
+    by_position = {entry.position: entry for entry in tail}
+    for position, indices in masks.items():
+        answers = [by_position[position].facts.answers[i] for i in indices]
+        conversation.tail_tokens -= sum(answer.saving for answer in answers)
+        conversation.shown_chars -= sum(answer.saving_chars for answer in answers)
+    for row in rows:
+        row.masked = list(masks.get(row.position, ()))
+    return masks
+
+
+def store(conversation: Conversation, masks: Masks) -> None:
+    """Write the flags of messages stored before; those of a new batch are in its rows already."""
+    by_indices: dict[tuple[int, ...], list[int]] = defaultdict(list)
+    for position, indices in masks.items():
+        by_indices[indices].append(position)
+    for indices, positions in by_indices.items():
+        Message.objects.filter(conversation_id=conversation.id, position__in=positions).update(masked=list(indices))
+
+
+def _eligible(entry: Entry, policy: Policy) -> int:
+    """Raw tokens that masking this message's results could reclaim some day."""
+    return sum(a.saving for i, a in enumerate(entry.facts.answers) if i not in entry.masked and _maskable(a, policy))
+
+
+def _maskable(answer: Answer, policy: Policy) -> bool:
+    return answer.chars > policy.mask_min_chars and answer.name not in policy.preserve_tools
+
+
+def _after_watermark(conversation: Conversation, rows: Sequence[Message]) -> list[Entry]:
+    first_new = rows[0].position if rows else conversation.last_position + 1
+    after = max(conversation.covered_to, conversation.masked_to)
+    found = Message.objects.filter(conversation_id=conversation.id, position__gt=after, position__lt=first_new)
+    return [entry_of(row) for row in found.order_by("position").values(*PLANNING_FIELDS)]

@@ -1,0 +1,127 @@
+"""Conversations and their messages. Rules of who writes what, and under which lock: docs/design.md."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+
+from compaction_service.fields import JSONText
+from compaction_service.ids import uuid7
+from tenants.models import TenantModel
+
+
+class Format(models.TextChoices):
+    OPENAI = "openai"
+    ANTHROPIC = "anthropic"
+
+
+class CompactionState(models.TextChoices):
+    IDLE = "idle"
+    QUEUED = "queued"
+    RUNNING = "running"
+
+
+class Conversation(TenantModel):
+    """One agent's conversation: what the client gave, and the running state every hot request needs.
+
+    The sums are raw tokens of the base encoding (`tokenizer`), kept by part so that no request recounts history;
+    the meter multiplies them by `factor` (semantics 3). `revision` counts every write of the row, `version` every
+    change of the context.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    external_id = models.CharField(max_length=255, null=True)  # noqa: DJ001 -- null: none given; unique when given
+    model = models.CharField(max_length=255)
+    format = models.CharField(max_length=16, choices=Format)
+    system = models.TextField(null=True)  # noqa: DJ001 -- JSON text; null is the client's null
+    tools = models.TextField(null=True)  # noqa: DJ001 -- JSON text
+    policy = models.JSONField(default=dict)
+    metadata = models.JSONField(default=dict)
+    context_window = models.PositiveIntegerField(null=True)
+
+    last_position = models.PositiveIntegerField(default=0)
+    message_count = models.PositiveIntegerField(default=0)
+    turn_count = models.PositiveIntegerField(default=0)
+    covered_to = models.PositiveIntegerField(default=0)
+    carried = ArrayField(models.PositiveIntegerField(), default=list)
+    ledger = JSONText(default=dict)  # engine.admit.Ledger: open calls and what may follow
+
+    tokenizer = models.CharField(max_length=32)
+    factor = models.FloatField(default=1.0)
+    calibrated = models.BooleanField(default=False)
+    system_tokens = models.PositiveIntegerField(default=0)
+    tools_tokens = models.PositiveIntegerField(default=0)
+    summary_tokens = models.PositiveIntegerField(default=0)
+    carried_tokens = models.PositiveIntegerField(default=0)
+    tail_tokens = models.PositiveIntegerField(default=0)
+    pending_tokens = models.PositiveIntegerField(default=0)  # of it: synthetic results of calls open amid the tail
+    fixed_chars = models.PositiveIntegerField(default=0)  # of system and tools
+    shown_chars = models.PositiveIntegerField(default=0)  # of summaries, carried and tail
+    stored_tokens = models.PositiveBigIntegerField(default=0)  # of all originals
+
+    masked_to = models.PositiveIntegerField(default=0)
+    mask_pending = models.PositiveIntegerField(default=0)  # raw tokens that masking after the watermark could reclaim
+
+    compaction_state = models.CharField(max_length=8, choices=CompactionState, default=CompactionState.IDLE)
+    compaction_live = models.UUIDField(null=True)
+    compaction_trigger = models.CharField(max_length=10, blank=True, default='')  # of the live one
+    compaction_last = models.UUIDField(null=True)
+    retry_from_tokens = models.PositiveIntegerField(null=True)  # threshold waits until tail_tokens reach it
+
+    revision = models.PositiveBigIntegerField(default=0)
+    version = models.PositiveBigIntegerField(default=0)
+    created_at = models.DateTimeField(auto_now_add=True)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["tenant", "external_id"], name="conversation_external_id"),
+            models.CheckConstraint(
+                condition=models.Q(covered_to__lte=models.F("last_position")), name="conversation_covered_to"
+            ),
+            models.CheckConstraint(
+                condition=models.Q(compaction_state="idle", compaction_live__isnull=True)
+                | ~models.Q(compaction_state="idle") & models.Q(compaction_live__isnull=False),
+                name="conversation_compaction_state",
+            ),
+        ]
+        indexes: ClassVar = [models.Index(fields=["tenant", "id"], name="conversation_by_tenant")]
+
+    def __str__(self) -> str:
+        return self.external_id or str(self.id)
+
+
+class Message(TenantModel):
+    """One provider message as it came. Immutable but for its flags; an erased one keeps its position."""
+
+    pk = models.CompositePrimaryKey("conversation", "position")
+    conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, db_index=False)
+    position = models.PositiveIntegerField()
+    role = models.CharField(max_length=16)
+    body = models.TextField()  # JSON text
+    calls = JSONText(default=list)  # [[id, name]]
+    answers = JSONText(default=list)  # [[id, name, chars, saving, saving_chars]]
+    request = models.BooleanField(default=False)
+    turn = models.PositiveIntegerField(default=0)
+    tokens = models.PositiveIntegerField()  # raw
+    chars = models.PositiveIntegerField()
+    extra_tokens = models.PositiveIntegerField(default=0)  # synthetic results of abandoned calls
+    masked = ArrayField(models.PositiveSmallIntegerField(), default=list)  # indices into answers
+    pinned = models.BooleanField(default=False)
+    abandoned = models.BooleanField(default=False)
+    digest = models.BinaryField(max_length=16)
+    external_id = models.CharField(max_length=255, null=True)  # noqa: DJ001
+    occurred_at = models.DateTimeField(null=True)
+    metadata = models.JSONField(default=dict)
+    created_at = models.DateTimeField()
+    erased_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints: ClassVar = [
+            models.CheckConstraint(condition=models.Q(position__gte=1), name="message_position_from_one"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.conversation_id}/{self.position}"

@@ -1,0 +1,120 @@
+"""Between rows and the engine's nouns: a stored message as an `Entry`, a provider message as a row."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from compaction_service.conversations.models import Conversation, Message
+from compaction_service.engine import jsontext
+from compaction_service.engine.formats.base import Format
+from compaction_service.engine.types import JSON, Answer, Call, Entry, Facts
+from compaction_service.tokens.messages import Counter
+
+# What planning needs of a message; the body stays in the database.
+PLANNING_FIELDS = (
+    "position", "role", "calls", "answers", "request", "tokens", "chars", "extra_tokens", "masked", "pinned", "abandoned",
+)  # fmt: skip
+ENTRY_FIELDS = (*PLANNING_FIELDS, "body")
+
+
+@dataclass(frozen=True)
+class Details:
+    """What a client may say beside a message."""
+
+    pinned: bool = False
+    external_id: str | None = None
+    occurred_at: datetime | None = None
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A message read and counted, before it has a position."""
+
+    facts: Facts
+    message: JSON
+    text: str
+    tokens: int
+    chars: int
+    digest: bytes
+
+
+def draft(fmt: Format, counter: Counter, message: JSON, attr: str) -> Draft:
+    """Read and count one provider message. Raises `MessageError`."""
+    facts = fmt.read(message, attr)
+    text = jsontext.dumps(message)
+    return Draft(
+        facts=facts,
+        message=message,
+        text=text,
+        tokens=counter.message(fmt.name, message),
+        chars=jsontext.chars(message),
+        digest=hashlib.sha256(text.encode()).digest()[:16],
+    )
+
+
+def with_savings(fmt: Format, counter: Counter, made: Draft, facts: Facts) -> Facts:
+    """The admitted facts, each answer with what showing its placeholder would save (semantics 6)."""
+    if not facts.answers:
+        return facts
+    return replace(facts, answers=tuple(_savings(fmt, counter, made, facts)))
+
+
+def _savings(fmt: Format, counter: Counter, made: Draft, facts: Facts) -> Iterable[Answer]:
+    for index, answer in enumerate(facts.answers):
+        masked = fmt.mask(made.message, (index,), (answer.name or "",))
+        yield replace(
+            answer,
+            saving=max(0, made.tokens - counter.message(fmt.name, masked)),
+            saving_chars=max(0, made.chars - jsontext.chars(masked)),
+        )
+
+
+def entry_of(row: dict[str, Any]) -> Entry:
+    """An `Entry` from `Message.objects.values(*ENTRY_FIELDS)` or `values(*PLANNING_FIELDS)`."""
+    body = row.get("body")
+    return Entry(
+        position=row["position"],
+        facts=Facts(
+            role=row["role"],
+            calls=tuple(Call(*call) for call in row["calls"]),
+            answers=tuple(Answer(*answer) for answer in row["answers"]),
+            request=row["request"],
+        ),
+        tokens=row["tokens"],
+        chars=row["chars"],
+        extra_tokens=row["extra_tokens"],
+        masked=tuple(row["masked"]),
+        pinned=row["pinned"],
+        abandoned=row["abandoned"],
+        body=None if body is None else jsontext.loads(body),
+    )
+
+
+def message_of(
+    *, conversation: Conversation, facts: Facts, made: Draft, details: Details, now: datetime
+) -> Message:
+    """The row of an admitted message at the conversation's last position."""
+    return Message(
+        conversation_id=conversation.id,
+        tenant_id=conversation.tenant_id,
+        position=conversation.last_position,
+        role=facts.role,
+        body=made.text,
+        calls=[[call.id, call.name] for call in facts.calls],
+        answers=[[a.id, a.name, a.chars, a.saving, a.saving_chars] for a in facts.answers],
+        request=facts.request,
+        turn=conversation.turn_count,
+        tokens=made.tokens,
+        chars=made.chars,
+        digest=made.digest,
+        pinned=details.pinned,
+        external_id=details.external_id,
+        occurred_at=details.occurred_at,
+        metadata=details.metadata,
+        created_at=now,
+    )

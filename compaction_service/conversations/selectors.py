@@ -1,0 +1,103 @@
+"""Reading conversations and what a context is projected from."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.db.models import Q, QuerySet
+
+from compaction_service.api.errors import ApiError
+from compaction_service.compactions.models import Summary as Node
+from compaction_service.conversations.models import Conversation, Message
+from compaction_service.conversations.rows import ENTRY_FIELDS, PLANNING_FIELDS, entry_of
+from compaction_service.engine import jsontext
+from compaction_service.engine.projection import Parts
+from compaction_service.engine.types import Entry, Summary
+
+
+def by_ref(ref: str) -> Q:
+    """The condition for an id or `ext:<external_id>`. A string that is neither finds nothing."""
+    if ref.startswith("ext:"):
+        return Q(external_id=ref[4:])
+    try:
+        return Q(id=uuid.UUID(ref))
+    except ValueError:
+        return Q(pk__in=[])
+
+
+def conversation_get(ref: str, *, lock: bool = False) -> Conversation:
+    """One conversation of the tenant in scope, locked for update if asked. Raises `ApiError` 404."""
+    found: QuerySet[Conversation] = Conversation.objects.all()
+    if lock:
+        found = found.select_for_update()
+    conversation = found.filter(by_ref(ref)).first()
+    if conversation is None:
+        raise ApiError(404, "not_found", "No such conversation.")
+    return conversation
+
+
+def message_get(conversation: Conversation, position: int) -> Message:
+    """One message that is not erased. Raises `ApiError` 404."""
+    found = Message.objects.filter(conversation_id=conversation.id, position=position, erased_at=None).first()
+    if found is None:
+        raise ApiError(404, "not_found", "No message at this position.")
+    return found
+
+
+@dataclass(frozen=True)
+class Shown:
+    """The messages a context shows: carried ones and the live tail, in order."""
+
+    carried: tuple[Entry, ...]
+    tail: tuple[Entry, ...]
+
+
+def shown_entries(conversation: Conversation, *, bodies: bool) -> Shown:
+    """What the context shows of the stored messages, in one query; without bodies for planning."""
+    shown = Q(position__gt=conversation.covered_to)
+    if conversation.carried:
+        shown |= Q(position__in=conversation.carried)
+    rows = (
+        Message.objects.filter(shown, conversation_id=conversation.id)
+        .order_by("position")
+        .values(*(ENTRY_FIELDS if bodies else PLANNING_FIELDS))
+    )
+    entries = [entry_of(row) for row in rows]
+    cut = next((i for i, e in enumerate(entries) if e.position > conversation.covered_to), len(entries))
+    return Shown(tuple(entries[:cut]), tuple(entries[cut:]))
+
+
+def active_nodes(conversation: Conversation) -> list[Node]:
+    """The chain as the context shows it, oldest first."""
+    found = Node.objects.filter(conversation_id=conversation.id, state="active")
+    return list(found.order_by("from_position"))
+
+
+def summaries_of(nodes: Sequence[Node]) -> tuple[Summary, ...]:
+    return tuple(
+        Summary(
+            id=str(node.id),
+            text=node.text,
+            tokens=node.tokens,
+            from_position=node.from_position,
+            to_position=node.to_position,
+            level=node.level,
+        )
+        for node in nodes
+    )
+
+
+def parts_of(conversation: Conversation, summary_prefix: str) -> Parts:
+    """All a context is rendered from: two queries besides the conversation's own."""
+    nodes = active_nodes(conversation) if conversation.summary_tokens else []
+    shown = shown_entries(conversation, bodies=True)
+    return Parts(
+        system=None if conversation.system is None else jsontext.loads(conversation.system),
+        tools=None if conversation.tools is None else jsontext.loads(conversation.tools),
+        summaries=summaries_of(nodes),
+        carried=shown.carried,
+        tail=shown.tail,
+        summary_prefix=summary_prefix,
+    )

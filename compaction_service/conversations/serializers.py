@@ -1,0 +1,276 @@
+"""Shapes of conversations, messages and contexts on the wire (api.md)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from compaction_service.api.serializers import StorableJSONField, StrictSerializer
+from compaction_service.conversations.models import CompactionState, Format
+from compaction_service.conversations.rows import Details
+
+MAX_BATCH = 1000  # messages in one request
+
+OBJECT = {"type": "object", "additionalProperties": True}
+
+
+@extend_schema_field(OBJECT)
+class ProviderObject(serializers.Field[Any, Any, Any, Any]):
+    """A provider's own object, kept as it came: the engine judges it, not the serializer."""
+
+    default_error_messages = {"not_object": "Must be an object in the provider's format."}
+
+    def to_internal_value(self, data: Any) -> Any:
+        if not isinstance(data, dict):
+            self.fail("not_object")
+        return data
+
+    def to_representation(self, value: Any) -> Any:
+        return value
+
+
+@extend_schema_field({"oneOf": [{"type": "string"}, {"type": "array", "items": OBJECT}, OBJECT, {"type": "null"}]})
+class SystemField(serializers.Field[Any, Any, Any, Any]):
+    """A system prompt: text, content parts, or a whole system or developer message."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        return data
+
+    def to_representation(self, value: Any) -> Any:
+        return value
+
+
+@extend_schema_field({"oneOf": [{"type": "array", "items": OBJECT}, {"type": "null"}]})
+class ToolsField(SystemField):
+    """Tool definitions in the provider's format."""
+
+
+class StorableCharField(serializers.CharField):
+    """Text for a column that is searched or shown: no NUL, no lone surrogates."""
+
+    default_error_messages = {"unstorable": "Must not contain NUL characters or lone surrogates."}
+
+    def to_internal_value(self, data: Any) -> str:
+        text: str = super().to_internal_value(data)
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            self.fail("unstorable")
+        return text
+
+
+class DetailsIn(StrictSerializer):
+    """What may be said beside a message."""
+
+    pinned = serializers.BooleanField(default=False, help_text="Never summarised away: shown verbatim for ever.")
+    external_id = StorableCharField(max_length=255, required=False, allow_null=True, help_text="Your id of the message.")
+    occurred_at = serializers.DateTimeField(
+        required=False, allow_null=True, help_text="When it was said, if not now; summaries give absolute dates by it."
+    )
+    metadata = StorableJSONField(required=False, help_text="Anything of yours.")
+
+
+def details_of(given: list[dict[str, Any]]) -> list[Details]:
+    return [Details(**{name: value for name, value in one.items() if value is not None}) for one in given]
+
+
+class MessagesIn(StrictSerializer):
+    """A batch to append, all or none of it."""
+
+    messages = serializers.ListField(
+        child=ProviderObject(), max_length=MAX_BATCH, help_text="Messages in the conversation's format, as they came."
+    )
+    details = serializers.ListField(
+        child=DetailsIn(), required=False, max_length=MAX_BATCH, help_text="One entry per message, or none."
+    )
+    usage = ProviderObject(required=False, allow_null=True, help_text="The provider's own usage object, as it came.")
+    context_version = serializers.CharField(
+        required=False, allow_null=True, max_length=64, help_text="Of the context the usage is about."
+    )
+    expected_last_position = serializers.IntegerField(
+        required=False, allow_null=True, min_value=0, max_value=2**31 - 1, help_text="Refuse with 409 unless it holds."
+    )
+    return_context = serializers.BooleanField(default=False, help_text="Answer with the context too.")
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        given = attrs.get("details")
+        if given and len(given) != len(attrs["messages"]):
+            raise serializers.ValidationError(
+                {"details": "Must have one entry per message, or none at all."}, code="length_mismatch"
+            )
+        return attrs
+
+
+class ConversationIn(StrictSerializer):
+    """A new conversation."""
+
+    external_id = StorableCharField(
+        max_length=255, required=False, allow_null=True, help_text="Your id; address it as `ext:<external_id>`."
+    )
+    model = StorableCharField(max_length=255, help_text="The agent's model, as litellm names it.")
+    format = serializers.ChoiceField(choices=Format.choices, default=Format.OPENAI, help_text="Of its messages.")
+    system = SystemField(required=False, allow_null=True, help_text="The system prompt.")
+    tools = ToolsField(required=False, allow_null=True, help_text="The agent's tools.")
+    policy = serializers.DictField(required=False, allow_null=True, help_text="Policy fields of this conversation.")
+    context_window = serializers.IntegerField(
+        required=False, allow_null=True, min_value=256, max_value=100_000_000,
+        help_text="The model's input window, where the registry does not know it or is to be overruled.",
+    )  # fmt: skip
+    metadata = StorableJSONField(required=False, help_text="Anything of yours; lists filter by `metadata.<key>`.")
+    messages = serializers.ListField(
+        child=ProviderObject(), required=False, max_length=MAX_BATCH, help_text="First messages."
+    )
+
+
+class ConversationPatch(StrictSerializer):
+    """Changes; what is left out stays."""
+
+    model = StorableCharField(max_length=255, required=False, help_text="Another model; its window counts from now on.")
+    system = SystemField(required=False, allow_null=True, help_text="Another system prompt; null takes it away.")
+    tools = ToolsField(required=False, allow_null=True, help_text="Other tools; null takes them away.")
+    policy = serializers.DictField(required=False, help_text="Merged; null in it unsets a field.")
+    metadata = StorableJSONField(required=False, help_text="Replaces the metadata.")
+
+
+class MessagePatch(StrictSerializer):
+    """Changes to what is said beside a message."""
+
+    pinned = serializers.BooleanField(required=False, help_text="Show it verbatim for ever, or no longer.")
+    abandoned = serializers.BooleanField(required=False, help_text="True: its open calls will get no result.")
+    metadata = StorableJSONField(required=False, help_text="Replaces the metadata.")
+
+    def validate_abandoned(self, value: bool) -> bool:  # noqa: FBT001 -- DRF's hook
+        if not value:
+            raise serializers.ValidationError("Only true can be set: an abandoned call stays abandoned.", code="invalid")
+        return value
+
+
+class Breakdown(serializers.Serializer[Any]):
+    """Tokens of a context by part."""
+
+    system = serializers.IntegerField(help_text="The system prompt and what any request costs.")
+    tools = serializers.IntegerField(help_text="Tool definitions.")
+    summaries = serializers.IntegerField(help_text="Active summaries.")
+    carried = serializers.IntegerField(help_text="Covered messages shown verbatim.")
+    tail = serializers.IntegerField(help_text="Messages after the last covered one.")
+
+
+class MeterOut(serializers.Serializer[Any]):
+    """How full the context is."""
+
+    tokens = serializers.IntegerField(help_text="Of the whole context.")
+    limit = serializers.IntegerField(help_text="A compaction is due here.")
+    window = serializers.IntegerField(help_text="The model's input window.")
+    utilization = serializers.FloatField(help_text="tokens / limit")
+    method = serializers.ChoiceField(choices=["exact", "estimate", "calibrated"], help_text="How tokens are counted.")
+    window_source = serializers.ChoiceField(
+        choices=["registry", "override", "request"], help_text="Where the window is from."
+    )
+    breakdown = Breakdown(help_text="Tokens by part.")
+
+
+class ConversationCompaction(serializers.Serializer[Any]):
+    """Where the conversation's compactions stand."""
+
+    state = serializers.ChoiceField(choices=CompactionState.choices, help_text="Of the live one.")
+    live = serializers.UUIDField(allow_null=True, help_text="The live compaction.")
+    last = serializers.UUIDField(allow_null=True, help_text="The newest one that ended.")
+
+
+class ConversationOut(serializers.Serializer[Any]):
+    """A conversation."""
+
+    id = serializers.UUIDField(help_text="Time-ordered.")
+    external_id = serializers.CharField(allow_null=True, help_text="Your id.")
+    model = serializers.CharField(help_text="The agent's model.")
+    format = serializers.ChoiceField(choices=Format.choices, help_text="Of its messages.")
+    system = SystemField(help_text="The system prompt as it came.")
+    tools = ToolsField(help_text="The tools as they came.")
+    metadata = serializers.DictField(help_text="Yours.")
+    policy = serializers.DictField(help_text="The effective policy.")
+    policy_sources = serializers.DictField(
+        child=serializers.CharField(), help_text="Which level set each field: default, tenant or conversation."
+    )
+    message_count = serializers.IntegerField(help_text="Messages that are not erased.")
+    last_position = serializers.IntegerField(help_text="The highest position ever handed out.")
+    meter = MeterOut(help_text="How full the context is.")
+    compaction = ConversationCompaction(help_text="Where its compactions stand.")
+    created_at = serializers.DateTimeField(help_text="When it was created.")
+    updated_at = serializers.DateTimeField(help_text="When it last changed.")
+
+
+class AppendedMessage(serializers.Serializer[Any]):
+    """A stored message, without its content."""
+
+    position = serializers.IntegerField(help_text="In the conversation, from 1.")
+    role = serializers.CharField(help_text="The provider's role.")
+    tokens = serializers.IntegerField(help_text="Counted once, now.")
+    created_at = serializers.DateTimeField(help_text="When it was stored.")
+
+
+class CompactionRef(serializers.Serializer[Any]):
+    """A live compaction."""
+
+    id = serializers.UUIDField(help_text="Ask `/v1/compactions/{id}` for more.")
+    status = serializers.CharField(help_text="queued or running.")
+    trigger = serializers.CharField(help_text="Why it was asked for.")
+
+
+class MessageOut(AppendedMessage):
+    """An original."""
+
+    pinned = serializers.BooleanField(help_text="Shown verbatim for ever.")
+    abandoned = serializers.BooleanField(help_text="Its open calls get no result.")
+    external_id = serializers.CharField(allow_null=True, help_text="Your id.")
+    occurred_at = serializers.DateTimeField(allow_null=True, help_text="When it was said.")
+    metadata = serializers.DictField(help_text="Yours.")
+    message = ProviderObject(help_text="As it came.")
+
+
+class Span(serializers.Serializer[Any]):
+    """Positions, both ends included."""
+
+    def get_fields(self) -> dict[str, Any]:
+        # `from` is a keyword of Python.
+        return {
+            "from": serializers.IntegerField(help_text="First position."),
+            "to": serializers.IntegerField(help_text="Last position."),
+        }
+
+
+class ContextOut(serializers.Serializer[Any]):
+    """What to send to the model next."""
+
+    system = SystemField(help_text="Apart from the messages where the format wants it so; else null.")
+    messages = serializers.ListField(child=ProviderObject(), help_text="Ready to be sent, system message included.")
+    tools = ToolsField(help_text="As given.")
+    meter = MeterOut(help_text="Of this context.")
+    fits = serializers.BooleanField(help_text="At most window - reserve by our count.")
+    degraded = serializers.BooleanField(help_text="Made to fit without a model, for this answer only.")
+    context_version = serializers.CharField(help_text="Send it back with the usage of the response.")
+    summaries = serializers.ListField(child=serializers.UUIDField(), help_text="Nodes shown, oldest first.")
+    covered = Span(allow_null=True, help_text="Positions that summaries stand for.")
+    carried = serializers.ListField(child=serializers.IntegerField(), help_text="Covered positions shown verbatim.")
+    masked = serializers.ListField(child=serializers.IntegerField(), help_text="Positions with masked results.")
+    compaction = CompactionRef(allow_null=True, help_text="The live one.")
+
+
+class AppendedOut(serializers.Serializer[Any]):
+    """What an append did."""
+
+    messages = AppendedMessage(many=True, help_text="In order.")
+    last_position = serializers.IntegerField(help_text="After the append.")
+    meter = MeterOut(help_text="After the append.")
+    compaction = CompactionRef(allow_null=True, help_text="Started by this append.")
+    context = ContextOut(required=False, allow_null=True, help_text="With `return_context`.")
+    context_error = ProviderObject(required=False, help_text="Why there is no context.")
+
+
+class Receipt(serializers.Serializer[Any]):
+    """What was erased."""
+
+    id = serializers.UUIDField(help_text="Of the conversation.")
+    erased_at = serializers.DateTimeField(help_text="When.")
+    counts = serializers.DictField(child=serializers.IntegerField(), help_text="Rows gone, by kind.")

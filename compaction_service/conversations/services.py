@@ -1,0 +1,150 @@
+"""Writing conversations: create, change, flag, erase. (Appending has a module of its own.)"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from compaction_service.api.errors import ApiError
+from compaction_service.api.models import IdempotencyKey
+from compaction_service.compactions import requests
+from compaction_service.compactions.models import Compaction, Summary, Work
+from compaction_service.conversations.appending import Appended, AppendRequest, Batch, append_once
+from compaction_service.conversations.flags import flags_set
+from compaction_service.conversations.models import Conversation, Message
+from compaction_service.conversations.selectors import conversation_get
+from compaction_service.conversations.state import commit
+from compaction_service.conversations.system import system_set, tools_set
+from compaction_service.conversations.terms import Terms, terms_of
+from compaction_service.engine import formats, policy
+from compaction_service.engine.admit import Ledger
+from compaction_service.engine.types import JSON
+from compaction_service.ids import uuid7
+from compaction_service.usage.models import Call, Day
+from tenants.models import Tenant
+
+__all__ = ["NewConversation", "conversation_create", "conversation_erase", "conversation_update", "flags_set"]
+
+
+@dataclass(frozen=True)
+class NewConversation:
+    model: str
+    format: str = "openai"
+    external_id: str | None = None
+    system: JSON = None
+    tools: JSON = None
+    policy: Mapping[str, Any] | None = None
+    context_window: int | None = None
+    metadata: Mapping[str, Any] | None = None
+    messages: Sequence[JSON] = ()
+
+
+def conversation_create(*, tenant: Tenant, new: NewConversation) -> Appended:
+    """A conversation with its first messages, all or nothing. Runs inside the tenant's scope.
+
+    Raises `ApiError` 409 for an `external_id` that is taken, `PolicyError`, `UnknownModel`, `MessageError`.
+    """
+    conversation = Conversation(
+        id=uuid7(),
+        tenant_id=tenant.id,
+        external_id=new.external_id,
+        model=new.model,
+        format=new.format,
+        policy=policy.merge({}, new.policy or {}),
+        context_window=new.context_window,
+        metadata=dict(new.metadata or {}),
+        ledger=Ledger().as_dict(),
+        tokenizer="",
+    )
+    terms = _adopt_model(conversation, tenant)
+    fmt = formats.get(new.format)
+    if new.system is not None:
+        fmt.check_system(new.system, "system")
+        system_set(conversation, terms, fmt, new.system)
+    if new.tools is not None:
+        fmt.check_tools(new.tools, "tools")
+        tools_set(conversation, terms, fmt, new.tools)
+    try:
+        with transaction.atomic():
+            conversation.save(force_insert=True)
+    except IntegrityError:
+        raise ApiError(
+            409, "external_id_taken", "A conversation with this external id exists already.", attr="external_id"
+        ) from None
+    appended = append_once(conversation, tenant, Batch(AppendRequest(messages=new.messages)))
+    if appended is None:
+        raise RuntimeError("nobody else can have seen this conversation")
+    return appended
+
+
+def _adopt_model(conversation: Conversation, tenant: Tenant) -> Terms:
+    """Take tokenizer and factor of the conversation's model; checks that its policy goes with the window."""
+    terms = terms_of(conversation, tenant.policy)
+    conversation.tokenizer = terms.window.tokenizer
+    conversation.factor = terms.window.factor
+    conversation.calibrated = False
+    terms = terms_of(conversation, tenant.policy)
+    _ = terms.limits  # raises PolicyError for a reserve that leaves no window
+    return terms
+
+
+def conversation_update(*, tenant: Tenant, ref: str, changes: Mapping[str, Any]) -> Appended:
+    """PATCH of model, system, tools, policy, metadata. The trigger is checked again (semantics 4).
+
+    Policy merges, null unsets. A change of model scales the sums by the ratio of the factors.
+    """
+    conversation = conversation_get(ref, lock=True)
+    fields = [name for name in ("model", "system", "tools", "policy", "metadata") if name in changes]
+    if "metadata" in changes:
+        conversation.metadata = dict(changes["metadata"])
+    if "policy" in changes:
+        conversation.policy = policy.merge(conversation.policy, changes["policy"] or {})
+        conversation.mask_pending = conversation.tail_tokens  # other results may be maskable now: look at the next append
+        conversation.retry_from_tokens = None
+    terms = terms_of(conversation, tenant.policy)
+    if "model" in changes and changes["model"] != conversation.model:
+        conversation.model = changes["model"]
+        terms = _adopt_model(conversation, tenant)
+        conversation.retry_from_tokens = None
+        fields.append("tokenizer")
+    _ = terms.limits
+    fmt = formats.get(conversation.format)
+    if "system" in changes:
+        fmt.check_system(changes["system"], "system")
+        system_set(conversation, terms, fmt, changes["system"])
+    if "tools" in changes:
+        fmt.check_tools(changes["tools"], "tools")
+        tools_set(conversation, terms, fmt, changes["tools"])
+    conversation.version += 1
+    at_rest = Ledger.from_dict(conversation.ledger).at_rest
+    compaction = requests.automatic(conversation, terms, at_rest=at_rest, requested_by="update")
+    if not commit(conversation, *fields):
+        raise RuntimeError("a locked conversation changed under its lock")
+    if compaction is not None:
+        requests.enqueue(compaction)
+    return Appended(conversation, terms, [], compaction)
+
+
+def conversation_erase(*, ref: str) -> dict[str, Any]:
+    """Erase a conversation with all that was made of it; the receipt says how many rows of each kind are gone.
+
+    A worker at it finds no row to write to; its cost stays in the ledger of days, without ids.
+    """
+    conversation = conversation_get(ref, lock=True)
+    of_it = {"conversation_id": conversation.id}
+    jobs = list(Compaction.objects.filter(**of_it).values_list("id", flat=True))
+    counts = {
+        "queued_work": Work.objects.filter(pk__in=jobs).delete()[0],
+        "idempotency_answers": IdempotencyKey.objects.filter(**of_it).delete()[0],
+        "messages": Message.objects.filter(**of_it)._raw_delete("default"),  # noqa: SLF001 -- no rows fetched
+        "summaries": Summary.objects.filter(**of_it).count(),
+        "compactions": len(jobs),
+        "calls": Call.objects.filter(**of_it).delete()[0],
+        "usage_days": Day.objects.filter(**of_it).count(),
+    }
+    conversation.delete()
+    return {"id": str(conversation.id), "erased_at": timezone.now(), "counts": counts}

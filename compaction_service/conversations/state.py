@@ -1,0 +1,47 @@
+"""The running state of a conversation: how it is written, and how it is measured anew after a change of coverage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from django.utils import timezone
+
+from compaction_service.compactions.models import Summary as Node
+from compaction_service.conversations.models import Conversation
+from compaction_service.engine.types import Call, Entry
+from compaction_service.engine.formats.base import ABANDONED, STILL_OPEN, Format
+from compaction_service.tokens.messages import Counter
+
+# All that append, apply, revert and edits may change. Written together: the row is narrow, and one list cannot be forgotten.
+STATE = (
+    "last_position", "message_count", "turn_count", "covered_to", "carried", "ledger", "factor", "calibrated",
+    "system_tokens", "tools_tokens", "summary_tokens", "carried_tokens", "tail_tokens", "pending_tokens",
+    "fixed_chars", "shown_chars", "stored_tokens", "masked_to", "mask_pending",
+    "compaction_state", "compaction_live", "compaction_trigger", "compaction_last", "retry_from_tokens", "version",
+)  # fmt: skip
+
+
+def commit(conversation: Conversation, *fields: str) -> bool:
+    """Write the running state, and `fields` besides, if nobody wrote the row since it was read (compare-and-swap).
+
+    False: somebody did; nothing was written.
+    """
+    revision, conversation.updated_at = conversation.revision, timezone.now()
+    values = {name: getattr(conversation, name) for name in (*STATE, *fields, "updated_at")}
+    won = Conversation.objects.filter(id=conversation.id, revision=revision).update(revision=revision + 1, **values)
+    conversation.revision = revision + 1
+    return won == 1
+
+
+def synthetic_tokens(fmt: Format, counter: Counter, calls: Iterable[Call], *, abandoned: bool) -> int:
+    """Raw tokens of the synthetic results a context shows for these calls (semantics 1)."""
+    text = ABANDONED if abandoned else STILL_OPEN
+    return sum(counter.message(fmt.name, fmt.synthetic_result(call, text)) for call in calls)
+
+
+def measure(conversation: Conversation, carried: Sequence[Entry], tail: Sequence[Entry], nodes: Sequence[Node]) -> None:
+    """Set the sums from what a new coverage shows. System and tools are as they were."""
+    conversation.summary_tokens = sum(node.tokens for node in nodes)
+    conversation.carried_tokens = sum(entry.shown_tokens for entry in carried)
+    conversation.tail_tokens = sum(entry.shown_tokens for entry in tail) + conversation.pending_tokens
+    conversation.shown_chars = sum(node.chars for node in nodes) + sum(e.shown_chars for e in (*carried, *tail))

@@ -1,0 +1,113 @@
+"""What governs one conversation now: its effective policy, its model's window, and the meter read against both."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from compaction_service.conversations.models import Conversation
+from compaction_service.engine import policy as policies
+from compaction_service.engine.policy import Limits, Policy
+from compaction_service.registry.selectors import Window, window_for
+from compaction_service.tokens.messages import Counter, counter_for
+
+PARTS = ("system", "tools", "summaries", "carried", "tail")
+
+
+@dataclass(frozen=True)
+class Terms:
+    """The effective policy with where each field came from, the window, and the counter of a conversation's model."""
+
+    policy: Policy
+    sources: dict[str, str]
+    window: Window
+    factor: float
+    calibrated: bool
+
+    @cached_property
+    def limits(self) -> Limits:
+        return policies.limit(self.policy, self.window.tokens, self.window.max_output)
+
+    @cached_property
+    def counter(self) -> Counter:
+        return counter_for(self.window.tokenizer, self.window.factor, self.window.method)
+
+    @property
+    def budget(self) -> int:
+        """Raw tokens a context may have and still fit: window - reserve by our count (invariant 3)."""
+        return self.raw(self.limits.window - self.limits.reserve)
+
+    def raw(self, tokens: int) -> int:
+        """The most raw tokens whose calibrated count is at most `tokens`."""
+        return math.floor(tokens / self.factor)
+
+    def shown(self, raw: int) -> int:
+        """Raw tokens as the meter shows them."""
+        return math.ceil(raw * self.factor)
+
+    @property
+    def method(self) -> str:
+        return "calibrated" if self.calibrated else self.window.method
+
+
+def terms_of(
+    conversation: Conversation,
+    tenant_policy: Mapping[str, Any],
+    *,
+    call: Mapping[str, Any] | None = None,
+    model: str | None = None,
+) -> Terms:
+    """The terms of a conversation, optionally as another model or a call's own policy would have them.
+
+    Raises `PolicyError` where the levels do not go together, `UnknownModel` where no window is known.
+    """
+    policy, sources = policies.resolve(
+        [("tenant", tenant_policy), ("conversation", conversation.policy), ("call", call or {})]
+    )
+    given = conversation.context_window if model is None else None
+    window = window_for(given, model or conversation.model)
+    own = model is None or model == conversation.model
+    factor = conversation.factor if own else window.factor
+    return Terms(policy, sources, window, factor, conversation.calibrated and own)
+
+
+def breakdown(conversation: Conversation, terms: Terms) -> dict[str, int]:
+    """Tokens of the context by part, from the running sums."""
+    raw = (
+        conversation.system_tokens,
+        conversation.tools_tokens,
+        conversation.summary_tokens,
+        conversation.carried_tokens,
+        conversation.tail_tokens,
+    )
+    return {name: terms.shown(value) for name, value in zip(PARTS, raw, strict=True)}
+
+
+def meter(parts: Mapping[str, int], terms: Terms) -> dict[str, Any]:
+    """The meter of api.md for a context with these parts."""
+    limits = terms.limits
+    tokens = sum(parts.values())
+    return {
+        "tokens": tokens,
+        "limit": limits.limit,
+        "window": limits.window,
+        "utilization": round(tokens / limits.limit, 4) if limits.limit else 0.0,
+        "method": terms.method,
+        "window_source": terms.window.source,
+        "breakdown": dict(parts),
+    }
+
+
+def trigger_tokens(conversation: Conversation, terms: Terms) -> int:
+    """What the trigger compares with the limit: `token_counter` and the preset decide (semantics 2 and 3)."""
+    policy = terms.policy
+    if policy.token_counter == "chars4":
+        chars = conversation.shown_chars + (0 if policy.messages_only else conversation.fixed_chars)
+        return chars // 4
+    parts = breakdown(conversation, terms)
+    if policy.messages_only:
+        return parts["summaries"] + parts["carried"] + parts["tail"]
+    return sum(parts.values())

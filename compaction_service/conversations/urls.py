@@ -1,0 +1,16 @@
+"""Paths below /v1."""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from compaction_service.conversations import views
+
+urlpatterns = [
+    path("conversations", views.ConversationList.as_view()),
+    path("conversations/<str:ref>", views.ConversationDetail.as_view()),
+    path("conversations/<str:ref>/messages", views.MessageList.as_view()),
+    path("conversations/<str:ref>/messages/<int:position>", views.MessageDetail.as_view()),
+    path("conversations/<str:ref>/transcript", views.Transcript.as_view()),
+    path("conversations/<str:ref>/context", views.ContextDetail.as_view()),
+]

@@ -1,0 +1,290 @@
+"""The endpoints of conversations and their messages (api.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from django.http import HttpResponseBase, StreamingHttpResponse
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from compaction_service.api.errors import ApiError
+from compaction_service.api.pagination import PARAMETERS, page_of, paginate
+from compaction_service.api.views import TenantView
+from compaction_service.conversations import answers, contexts, filters, selectors, services
+from compaction_service.conversations.appending import AppendRequest, messages_append
+from compaction_service.conversations.examples import APPEND, CONVERSATION, CREATE
+from compaction_service.conversations.models import Conversation, Message
+from compaction_service.conversations.serializers import (
+    AppendedOut,
+    ContextOut,
+    ConversationIn,
+    ConversationOut,
+    ConversationPatch,
+    MessageOut,
+    MessagePatch,
+    MessagesIn,
+    Receipt,
+    details_of,
+)
+from compaction_service.conversations.terms import terms_of
+from compaction_service.conversations.waiting import wait_until
+from compaction_service.engine.fit import Overflow
+
+REF = OpenApiParameter("ref", str, OpenApiParameter.PATH, description="The conversation's id, or `ext:<external_id>`.")
+POSITION = OpenApiParameter("position", int, OpenApiParameter.PATH, description="The message's position.")
+
+
+def validated(serializer: Any) -> dict[str, Any]:
+    serializer.is_valid(raise_exception=True)
+    data: dict[str, Any] = serializer.validated_data
+    return data
+
+
+class ConversationList(TenantView):
+    scopes = {"GET": "read", "POST": "write"}
+
+    @extend_schema(
+        operation_id="conversations_list",
+        summary="List conversations",
+        description="Newest first.",
+        parameters=[*PARAMETERS, *filters.CONVERSATION_PARAMETERS],
+        responses=page_of(ConversationOut, "ConversationPage"),
+    )
+    def get(self, request: Request) -> Response:
+        page = paginate(filters.conversations(Conversation.objects.all(), request.query_params), request.query_params)
+        rows = [answers.conversation(row, terms_of(row, self.tenant.policy)) for row in page.rows]
+        return Response({"data": rows, "next_cursor": page.next_cursor})
+
+    @extend_schema(
+        operation_id="conversations_create",
+        summary="Create a conversation",
+        description="With its first messages, all or nothing. A leading system message becomes its `system`.",
+        request=ConversationIn,
+        responses={201: ConversationOut},
+        examples=[CREATE, CONVERSATION],
+    )
+    def post(self, request: Request) -> Response:
+        given = validated(ConversationIn(data=request.data))
+        done = services.conversation_create(tenant=self.tenant, new=services.NewConversation(**given))
+        self.answer_conversation = done.conversation.id
+        body = answers.conversation(done.conversation, done.terms)
+        return Response(body, status=201, headers={"Location": f"/v1/conversations/{done.conversation.id}"})
+
+
+class ConversationDetail(TenantView):
+    scopes = {"GET": "read", "PATCH": "write", "DELETE": "write"}
+
+    @extend_schema(
+        operation_id="conversations_get",
+        summary="Read a conversation",
+        description="With its effective policy, where each field of it was set, and the meter.",
+        parameters=[REF],
+        responses=ConversationOut,
+        examples=[CONVERSATION],
+    )
+    def get(self, _request: Request, ref: str) -> Response:
+        row = selectors.conversation_get(ref)
+        return Response(answers.conversation(row, terms_of(row, self.tenant.policy)))
+
+    @extend_schema(
+        operation_id="conversations_update",
+        summary="Change a conversation",
+        description="Model, system, tools, policy (merged; null unsets) or metadata. May start a compaction.",
+        parameters=[REF],
+        request=ConversationPatch,
+        responses=ConversationOut,
+        examples=[CONVERSATION],
+    )
+    def patch(self, request: Request, ref: str) -> Response:
+        changes = validated(ConversationPatch(data=request.data))
+        done = services.conversation_update(tenant=self.tenant, ref=ref, changes=changes)
+        return Response(answers.conversation(done.conversation, done.terms))
+
+    @extend_schema(
+        operation_id="conversations_delete",
+        summary="Erase a conversation",
+        description="Messages, summaries, log texts, queued work and stored answers. Answers with a receipt of counts.",
+        parameters=[REF],
+        responses={200: Receipt},
+    )
+    def delete(self, _request: Request, ref: str) -> Response:
+        return Response(services.conversation_erase(ref=ref))
+
+
+class MessageList(TenantView):
+    scopes = {"GET": "read", "POST": "write"}
+
+    @extend_schema(
+        operation_id="messages_list",
+        summary="List originals",
+        description="Messages as they came, by position.",
+        parameters=[REF, *PARAMETERS, *filters.MESSAGE_PARAMETERS],
+        responses=page_of(MessageOut, "MessagePage"),
+    )
+    def get(self, request: Request, ref: str) -> Response:
+        row = selectors.conversation_get(ref)
+        found = filters.messages(Message.objects.filter(conversation_id=row.id), request.query_params)
+        page = paginate(found, request.query_params, order="position")
+        return Response({"data": [answers.message(one) for one in page.rows], "next_cursor": page.next_cursor})
+
+    @extend_schema(
+        operation_id="messages_append",
+        summary="Append messages",
+        description="A batch, all or none. Append after each response of the model, with its usage; then read the context.",
+        parameters=[REF],
+        request=MessagesIn,
+        responses={201: AppendedOut},
+        examples=[APPEND],
+    )
+    def post(self, request: Request, ref: str) -> Response:
+        given = validated(MessagesIn(data=request.data))
+        with_context = given.pop("return_context")
+        given["details"] = details_of(given.get("details", []))
+        done = messages_append(tenant=self.tenant, ref=ref, request=AppendRequest(**given))
+        self.answer_conversation = done.conversation.id
+        body = answers.appended(done)
+        if with_context:
+            body |= self._context(done.conversation)
+        return Response(body, status=201)
+
+    def _context(self, conversation: Conversation) -> dict[str, Any]:
+        terms = terms_of(conversation, self.tenant.policy)
+        try:
+            return {"context": context_body(conversation, contexts.context_read(conversation, terms))}
+        except Overflow as overflow:
+            return {"context": None, "context_error": overflow_error(overflow, terms).as_dict()}
+
+
+class MessageDetail(TenantView):
+    scopes = {"GET": "read", "PATCH": "write"}
+
+    @extend_schema(
+        operation_id="messages_get",
+        summary="Read one original",
+        description="A message as it came.",
+        parameters=[REF, POSITION],
+        responses=MessageOut,
+    )
+    def get(self, _request: Request, ref: str, position: int) -> Response:
+        return Response(answers.message(selectors.message_get(selectors.conversation_get(ref), position)))
+
+    @extend_schema(
+        operation_id="messages_update",
+        summary="Pin, abandon or annotate a message",
+        description="The content of a stored message never changes.",
+        parameters=[REF, POSITION],
+        request=MessagePatch,
+        responses=MessageOut,
+    )
+    def patch(self, request: Request, ref: str, position: int) -> Response:
+        changes = validated(MessagePatch(data=request.data))
+        return Response(
+            answers.message(services.flags_set(tenant=self.tenant, ref=ref, position=position, changes=changes))
+        )
+
+
+class Transcript(TenantView):
+    scopes = {"GET": "read"}
+    own_transactions = frozenset({"GET"})
+
+    @extend_schema(
+        operation_id="conversations_transcript",
+        summary="Stream all originals",
+        description="JSON Lines, one original a line, in order.",
+        parameters=[REF],
+        responses={(200, "application/x-ndjson"): str},
+    )
+    def get(self, _request: Request, ref: str) -> HttpResponseBase:
+        with self.scope():
+            row = selectors.conversation_get(ref)
+        return StreamingHttpResponse(self._lines(row), content_type="application/x-ndjson")
+
+    def _lines(self, row: Conversation) -> Iterator[bytes]:
+        """A page a transaction: a slow reader holds no connection."""
+        after = 0
+        while True:
+            with self.scope():
+                page = list(
+                    Message.objects.filter(conversation_id=row.id, position__gt=after).order_by("position")[:500]
+                )
+            if not page:
+                return
+            after = page[-1].position
+            yield b"".join(answers.line(message) for message in page)
+
+
+class ContextDetail(TenantView):
+    scopes = {"GET": "read"}
+    own_transactions = frozenset({"GET"})
+
+    @extend_schema(
+        operation_id="context_get",
+        summary="Read the context",
+        description=(
+            "What to send to the model next: valid for its provider, and fitting. `wait` holds the request while a live "
+            "compaction is needed for it to fit; a context that does not fit then is made to, without a model (`degraded`)."
+        ),
+        parameters=[REF, *filters.CONTEXT_PARAMETERS],
+        responses={200: ContextOut},
+    )
+    def get(self, request: Request, ref: str) -> Response:
+        asked = filters.context_question(request.query_params)
+
+        def look() -> Response | None:
+            with self.scope():
+                conversation = selectors.conversation_get(ref)
+                terms = contexts.terms_for(conversation, self.tenant.policy, model=asked.model, reserve=asked.reserve)
+                if self._worth_waiting(conversation, terms, asked):
+                    return None
+                return self._answer(request, conversation, terms, asked)
+
+        answer = wait_until(look, asked.wait)
+        if answer is None:
+            asked = asked.at_once()
+            answer = look()
+        if answer is None:
+            raise RuntimeError("a request that does not wait is always answered")
+        return answer
+
+    @staticmethod
+    def _worth_waiting(conversation: Conversation, terms: Any, asked: filters.ContextQuestion) -> bool:
+        if not asked.wait or conversation.compaction_live is None:
+            return False
+        return asked.wait_for == "idle" or not contexts.fits(conversation, terms)
+
+    def _answer(
+        self, request: Request, conversation: Conversation, terms: Any, asked: filters.ContextQuestion
+    ) -> Response:
+        if asked.format and asked.format != conversation.format:
+            raise ApiError(
+                400, "format_mismatch", f"This conversation is kept in {conversation.format} format.", attr="format"
+            )
+        tag = contexts.etag(conversation, terms)
+        if request.headers.get("If-None-Match") == tag:
+            return Response(status=304, headers={"ETag": tag})
+        try:
+            context = contexts.context_read(conversation, terms)
+        except Overflow as overflow:
+            raise overflow_error(overflow, terms) from None
+        return Response(context_body(conversation, context), headers={"ETag": tag})
+
+
+def context_body(conversation: Conversation, context: contexts.Context) -> dict[str, Any]:
+    live = conversation.compaction_live
+    status = {"id": live, "status": conversation.compaction_state, "trigger": conversation.compaction_trigger}
+    return {**context.body, "compaction": None if live is None else status}
+
+
+def overflow_error(overflow: Overflow, terms: Any) -> ApiError:
+    """422: nothing can make this context fit; the numbers say what is too big."""
+    numbers = {name: terms.shown(raw) for name, raw in overflow.numbers.items()}
+    return ApiError(
+        422,
+        "context_overflow",
+        "System, tools and the last user request alone do not fit in window - reserve. Shorten them or take a model "
+        "with a larger window.",
+        extra={"numbers": numbers},
+    )

@@ -1,0 +1,25 @@
+"""A model field for JSON that may hold anything a client sends: NUL and lone surrogates, which `jsonb` refuses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import models
+
+from compaction_service.engine import jsontext
+
+
+class JSONText(models.TextField):  # type: ignore[type-arg]
+    """JSON kept as text. Values are plain Python; the database cannot look inside."""
+
+    def from_db_value(self, value: str | None, _expression: Any, _connection: Any) -> Any:
+        return None if value is None else jsontext.loads(value)
+
+    def to_python(self, value: Any) -> Any:
+        return value
+
+    def get_prep_value(self, value: Any) -> Any:
+        return None if value is None else jsontext.dumps(value)
+
+    def value_to_string(self, obj: Any) -> str:
+        return jsontext.dumps(self.value_from_object(obj))

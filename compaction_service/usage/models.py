@@ -1,0 +1,55 @@
+"""What is used and what it costs: every call to a model, and what was stored by day."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.db import models
+
+from compaction_service.ids import uuid7
+from tenants.models import TenantModel
+
+
+class Call(TenantModel):
+    """One call to a model, counted whatever became of it: failed calls and late answers cost money too."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    conversation_id = models.UUIDField()
+    compaction_id = models.UUIDField()
+    pass_number = models.PositiveSmallIntegerField()
+    model = models.CharField(max_length=255)
+    status = models.CharField(max_length=10)  # ok | failed | late
+    error = models.CharField(max_length=64, blank=True, default="")
+    tokens_in = models.PositiveIntegerField(default=0)
+    tokens_out = models.PositiveIntegerField(default=0)
+    cost = models.DecimalField(max_digits=14, decimal_places=8, null=True)
+    duration_ms = models.PositiveIntegerField(default=0)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        indexes: ClassVar = [
+            models.Index(fields=["tenant", "created_at"], name="call_by_time"),
+            models.Index(fields=["conversation_id"], name="call_by_conversation"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.model} {self.status}"
+
+
+class Day(TenantModel):
+    """Messages and raw tokens appended to one conversation on one day (UTC). One row, so no two conversations contend."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    conversation_id = models.UUIDField()
+    day = models.DateField()
+    model = models.CharField(max_length=255)
+    messages = models.PositiveIntegerField(default=0)
+    tokens = models.PositiveBigIntegerField(default=0)
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["tenant", "day", "conversation_id"], name="day_conversation")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.conversation_id} {self.day}"

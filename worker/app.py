@@ -1,0 +1,63 @@
+"""The Celery application. A message is a wake-up; the rows are the work (docs/design.md, The job).
+
+Run: `celery -A worker.app worker --pool threads -c 64` and one `celery -A worker.app beat`.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from celery import Celery, signals
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "compaction_service.settings")
+
+import django  # noqa: E402
+
+django.setup()
+
+from django.conf import settings  # noqa: E402
+
+from worker import limits  # noqa: E402
+
+app = Celery("compaction_service", broker=settings.BROKER_URL)
+app.conf.update(
+    include=["worker.tasks"],
+    task_default_queue="compactions",
+    task_ignore_result=True,  # no result backend: state is in the database
+    task_serializer="json",
+    accept_content=["json"],
+    task_acks_late=True,
+    task_reject_on_worker_lost=True,
+    worker_prefetch_multiplier=1,
+    worker_hijack_root_logger=False,
+    worker_enable_remote_control=False,  # nobody steers workers by message; pidbox replies would pile up in Redis
+    worker_send_task_events=False,
+    worker_cancel_long_running_tasks_on_connection_loss=False,  # the lease decides; a lost broker costs no finished call
+    broker_connection_retry_on_startup=True,
+    broker_transport_options={
+        "visibility_timeout": limits.VISIBILITY_TIMEOUT,
+        "socket_keepalive": True,
+        "health_check_interval": 25,
+    },
+    visibility_timeout=limits.VISIBILITY_TIMEOUT,
+    timezone="UTC",
+    beat_schedule={"sweep": {"task": "compactions.sweep", "schedule": limits.SWEEP, "options": {"expires": 5}}},
+    beat_schedule_filename=os.environ.get("BEAT_SCHEDULE", "/tmp/compaction-beat-schedule"),  # noqa: S108 -- holds no data
+)
+
+
+@signals.worker_init.connect
+def _prepare(**_: Any) -> None:
+    """Refuse an unsafe database role, and import litellm once, before the first wake-up."""
+    from compaction_service.llm.client import preload
+    from tenants.checks import assert_safe_role
+
+    assert_safe_role()
+    limits.check()
+    preload()
+
+
+@signals.setup_logging.connect
+def _keep_our_logging(**_: Any) -> None:
+    """Celery's own set-up would replace the project's log format."""
