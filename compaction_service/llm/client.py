@@ -6,6 +6,7 @@ meaning of errors (`errors`), and that keys and texts of a call reach nothing bu
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import threading
@@ -53,6 +54,7 @@ _WITH_BASE_URL = frozenset(
     )
 )
 _NO_KEY = "none"
+_NOWHERE = "http://127.0.0.1:9/v1"
 
 _lock = threading.Lock()
 _loaded: Any = None
@@ -103,21 +105,28 @@ def preload() -> None:
         if _loaded is not None:
             return
         os.environ.update(_ENVIRONMENT)
+        for name in _LOGGERS:
+            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
         with warnings.catch_warnings():
             # Deprecations inside litellm and its dependencies: nothing this service can mend.
             warnings.simplefilter("ignore")
             import litellm
-        for name in _LOGGERS:
-            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
-        litellm.set_verbose = False
-        litellm.suppress_debug_info = True
-        litellm.callbacks = []
-        litellm.success_callback = []
-        litellm.failure_callback = []
-        # Both hooks take what every provider's client is built on. Neither knows a key.
-        transport = GuardedTransport()
-        litellm.sync_transport = transport
-        litellm.client_session = httpx.Client(transport=transport, follow_redirects=False, trust_env=False)
+
+            litellm.set_verbose = False
+            litellm.suppress_debug_info = True
+            litellm.callbacks = []
+            litellm.success_callback = []
+            litellm.failure_callback = []
+            # Both hooks take what every provider's client is built on. Neither knows a key.
+            transport = GuardedTransport()
+            litellm.sync_transport = transport
+            litellm.client_session = httpx.Client(transport=transport, follow_redirects=False, trust_env=False)
+            # litellm imports much of itself at its first call. Outside an exchange the transport refuses this one, and
+            # a call that fails starts no thread, so a worker can still fork.
+            with contextlib.suppress(Exception):
+                litellm.completion(
+                    "openai/none", [{"role": "user", "content": "-"}], api_key=_NO_KEY, api_base=_NOWHERE, max_retries=0
+                )
         _loaded = litellm
 
 
@@ -201,7 +210,7 @@ def _completion(request: CompletionRequest, answer: Any, begun: float) -> Comple
 
 
 def _error_of(failure: Exception, exchange: Exchange) -> CallError:
-    """What went wrong: first by what the wire saw, then by litellm's class; its words serve one question only."""
+    """What went wrong: by what the wire saw, and by litellm's class where the wire does not tell."""
     status = exchange.status
     if exchange.refused:
         return call_error("url_refused")
@@ -212,7 +221,7 @@ def _error_of(failure: Exception, exchange: Exchange) -> CallError:
         return call_error("rate_limited" if _is(failure, "RateLimitError") else "invalid_response", status)
     if _is(failure, "ContextWindowExceededError"):
         return call_error("context_length", status)
-    return error_of_status(status, str(failure), parse_retry_after(exchange.retry_after, datetime.now(UTC)))
+    return error_of_status(status, exchange.refusal, parse_retry_after(exchange.retry_after, datetime.now(UTC)))
 
 
 def _code_without_answer(failure: Exception, exchange: Exchange) -> Code:

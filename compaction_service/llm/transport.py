@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import httpcore
@@ -24,8 +24,11 @@ from compaction_service.llm import urls
 
 CONNECT_TIMEOUT = 5.0  # seconds
 MAX_ANSWER = 8 * 1024 * 1024  # bytes; the longest outputs of today are under one
-# Asked for plain: a few compressed kilobytes can hold gigabytes.
-_PLAIN = (b"accept-encoding", b"identity")
+MAX_REFUSAL = 64 * 1024  # bytes of an error looked at
+_OWN_HEADERS = [
+    (b"accept-encoding", b"identity"),  # a few compressed kilobytes can hold gigabytes
+    (b"connection", b"close"),
+]
 
 
 @dataclass(slots=True)
@@ -41,6 +44,7 @@ class Exchange:
     refused: bool = False  # by urls
     status: int | None = None  # of a complete answer
     retry_after: str | None = None  # the header as it came
+    refusal: str = field(default="", repr=False)  # the text of an answer that is no success
 
     def remaining(self, error: type[Exception]) -> float:
         """Seconds left; raises `error` when there are none."""
@@ -78,7 +82,8 @@ class GuardedTransport(httpx.BaseTransport):
             if exchange.posted:
                 raise httpx.UnsupportedProtocol("one request per call")
             exchange.posted = True
-        headers = [(k, v) for k, v in request.headers.raw if k.lower() != _PLAIN[0]]
+        own = {name for name, _ in _OWN_HEADERS}
+        headers = [(k, v) for k, v in request.headers.raw if k.lower() not in own] + _OWN_HEADERS
         url = httpcore.URL(
             scheme=request.url.raw_scheme,
             host=request.url.raw_host,
@@ -89,7 +94,7 @@ class GuardedTransport(httpx.BaseTransport):
         try:
             with (
                 httpcore.ConnectionPool(ssl_context=self._ssl_context, network_backend=backend) as pool,
-                pool.stream(request.method, url, headers=[*headers, _PLAIN], content=request.read()) as answer,
+                pool.stream(request.method, url, headers=headers, content=request.read()) as answer,
             ):
                 body = _read(answer)
         except httpcore.TimeoutException:
@@ -102,18 +107,21 @@ class GuardedTransport(httpx.BaseTransport):
         exchange.retry_after = received.get("retry-after")
         if received.get("content-encoding", "identity") != "identity":
             body = b""  # not what was asked for: an answer that cannot be read
+        if answer.status >= 400:
+            exchange.refusal = body[:MAX_REFUSAL].decode("utf-8", "replace")
         for name in ("location", "set-cookie", "content-encoding"):
             received.pop(name, None)
         return httpx.Response(answer.status, headers=received, content=body, request=request)
 
 
 def _read(answer: httpcore.Response) -> bytes:
+    """The body; nothing of one that is too long."""
     parts: list[bytes] = []
     size = 0
     for part in answer.iter_stream():
         size += len(part)
         if size > MAX_ANSWER:
-            raise httpcore.RemoteProtocolError("answer too long")
+            return b""
         parts.append(part)
     return b"".join(parts)
 
