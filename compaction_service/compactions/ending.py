@@ -70,5 +70,5 @@ def _next(compaction: Compaction, conversation: Conversation) -> Compaction | No
         return requests.start(
             conversation, terms, Trigger(wanted.pop("trigger")), requested_by=wanted.pop("requested_by"), **wanted
         )
-    at_rest = Ledger.from_dict(conversation.ledger).at_rest
+    at_rest = Ledger.from_dict(conversation.ledger).rest
     return requests.automatic(conversation, terms, at_rest=at_rest, requested_by="service")

@@ -1,38 +1,227 @@
 """Running a compaction, one pass per task: begin (a transaction), the work (none), finish (a transaction).
 
-The automaton of compaction and pass (docs/design.md). Every transition is a compare-and-swap on the fence of the claim:
-a late worker's result is refused, and its cost recorded all the same.
+The automaton of compaction and pass is in docs/design.md. Every write after the work is under the fence of the claim: a late
+worker's result is refused, and its cost recorded all the same.
 """
 
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+import random
 from datetime import timedelta
 
-from django.db import connection
+from django.db import connection, transaction
 from django.utils import timezone
 
-from compaction_service.compactions import claims, ending, leases, starting
+from compaction_service.compactions import claims, leases
 from compaction_service.compactions.applying import apply
+from compaction_service.compactions.ending import end
 from compaction_service.compactions.leases import Claim
-from compaction_service.compactions.models import LIVE, Compaction, Method, Pass, PassKind, PassStatus, Status, Work
-from compaction_service.compactions.steps import Done, Failed, Result, Step, execute
+from compaction_service.compactions.models import LIVE, Compaction, Outcome, Pass, PassKind, PassStatus, Status, Work
+from compaction_service.compactions.preparing import step_of
+from compaction_service.compactions.starting import job_terms, lock_conversation, open_job, queue_pass
+from compaction_service.compactions.steps import SMALLEST_CHUNK, Result, Step, chunk_budget, execute
 from compaction_service.compactions.wakeup import wake
+from compaction_service.conversations.models import Conversation
+from compaction_service.llm.retry import next_delay
 from compaction_service.usage.services import call_record
+from tenants.models import Tenant
 from tenants.scope import tenant_scope
 
 logger = logging.getLogger(__name__)
 
+# Executions of one pass that ended without a word (a killed worker, a lost lease) before the model is given up.
+MOST_ATTEMPTS = 5
+RETRY_AFTER = timedelta(seconds=1)
+
+
+class Crashed(Exception):
+    """A pass ended with an exception nobody expected; says its type only."""
+
 
 def run(claim: Claim) -> None:
-    """Run the next pass of a claimed compaction to its end. Safe to run twice and to kill anywhere."""
+    """Run the next pass of a claimed compaction. Safe to run twice and to kill anywhere."""
     with leases.held(claim):
-        with tenant_scope(claim.tenant_id):
-            step = begin(claim)
-        if step is None:
-            return
-        connection.close()  # back to the pool: a model call may take minutes
-        result = execute(step)
-        with tenant_scope(claim.tenant_id):
-            finish(claim, step, result)
+        try:
+            with tenant_scope(claim.tenant_id):
+                step = begin(claim)
+            connection.close()  # back to the pool: a model call may take minutes
+            if step is None:
+                return
+            result = execute(step)
+            with tenant_scope(claim.tenant_id):
+                finish(claim, step, result)
+        except Exception as error:
+            # The row is tried again, a bounded number of times. Only the kind is told: a message may quote the conversation.
+            logger.error("pass failed", extra={"compaction": str(claim.compaction_id), "error": type(error).__name__})  # noqa: TRY400
+            claims.release(claim, delay=RETRY_AFTER, progress=False)
+            raise Crashed(type(error).__name__) from None
+        finally:
+            connection.close()
+
+
+def begin(claim: Claim) -> Step | None:
+    """Open the job if it is new, and mark its pass running. None: it has ended."""
+    compaction = Compaction.objects.filter(id=claim.compaction_id, status__in=LIVE).first()
+    if compaction is None:
+        Work.objects.filter(pk=claim.compaction_id).delete()
+        return None
+    tenant = Tenant.objects.get(id=claim.tenant_id)
+    if compaction.status == Status.QUEUED:
+        one = open_job(compaction, tenant)
+        if one is None:
+            return None
+    else:
+        one = compaction.passes.filter(status__in=(PassStatus.QUEUED, PassStatus.RUNNING)).get()
+    if claim.attempts > MOST_ATTEMPTS:
+        one = _next_model(compaction, one, error="worker_lost")
+        if one is None:
+            return None
+        Work.objects.filter(pk=claim.compaction_id).update(attempts=1)
+    now = timezone.now()
+    one.status, one.attempts, one.started_at = PassStatus.RUNNING, one.attempts + 1, now
+    one.first_attempt_at = one.first_attempt_at or now
+    one.save(update_fields=["status", "attempts", "started_at", "first_attempt_at"])
+    return step_of(compaction, one, tenant)
+
+
+def finish(claim: Claim, step: Step, result: Result) -> None:
+    """Write what a pass came to, if the claim is still ours, and queue what follows in the same transaction."""
+    # The conversation first, as everywhere (docs/design.md, Locks); it may have been erased.
+    there = Conversation.objects.select_for_update().filter(id=step.conversation_id).exists()
+    mine = there and Work.objects.select_for_update().filter(pk=claim.compaction_id, fence=claim.fence).exists()
+    _record(claim, step, result, late=not mine)
+    if not mine:
+        logger.info("late result refused", extra={"compaction": str(claim.compaction_id), "pass": step.number})
+        return
+    compaction = Compaction.objects.get(id=claim.compaction_id)
+    one = Pass.objects.get(id=step.pass_id)
+    _note(one, step, result)
+    if result.error is not None:
+        _failed(claim, compaction, one, step, result)
+    elif result.rejected:
+        _give_up_model(claim, compaction, one, result.rejected)
+    elif result.final is not None:
+        _close(one, PassStatus.SUCCEEDED)
+        compaction.model = compaction.model or one.model
+        apply(compaction, result.final)
+    else:
+        _go_on(claim, compaction, one, result)
+
+
+def _record(claim: Claim, step: Step, result: Result, *, late: bool) -> None:
+    """The ledger: every call to a model, failed and late ones too."""
+    if step.model is None:
+        return
+    spent = result.spent
+    call_record(
+        tenant_id=claim.tenant_id,
+        conversation_id=step.conversation_id,
+        compaction_id=step.compaction_id,
+        pass_number=step.number,
+        model=step.model.name,
+        status="late" if late else "failed" if result.error or result.rejected else "ok",
+        error=result.error.code if result.error else result.rejected,
+        tokens_in=spent.tokens_in,
+        tokens_out=spent.tokens_out,
+        cost=spent.cost,
+        duration_ms=spent.duration_ms,
+    )
+
+
+def _note(one: Pass, step: Step, result: Result) -> None:
+    spent = result.spent
+    if result.read is not None:
+        one.from_position, one.to_position = result.read
+    one.piece, one.output = step.chunk, result.text
+    one.tokens_in += spent.tokens_in
+    one.tokens_out += spent.tokens_out
+    if spent.cost is not None:
+        one.cost = (one.cost or 0) + spent.cost
+    started = one.started_at or timezone.now()
+    one.duration_ms = round((timezone.now() - started).total_seconds() * 1000)
+    if step.kind == PassKind.SUMMARY and not result.last_chunk:
+        one.kind = PassKind.CHUNK  # it turned out to be one of several
+
+
+def _close(one: Pass, status: PassStatus, error: str = "") -> None:
+    one.status, one.error = status, error
+    one.save()
+
+
+def _failed(claim: Claim, compaction: Compaction, one: Pass, step: Step, result: Result) -> None:
+    """A call that gave no completion: a shorter chunk, another attempt later, or the next model (semantics 7, Retry)."""
+    error = result.error
+    if error is None or step.model is None:
+        raise ValueError("not a failed call")
+    if error.overflow and step.kind != PassKind.RESUMMARIZE and _shrink(compaction, step):
+        _close(one, PassStatus.FAILED, error.code)
+        _queue(claim, compaction, one.number + 1, kind=PassKind.SUMMARY)
+        return
+    first = one.first_attempt_at or timezone.now()
+    delay = next_delay(one.attempts, error, first.timestamp(), timezone.now().timestamp(), random.Random())  # noqa: S311 -- jitter
+    if delay is not None:
+        one.status, one.error = PassStatus.QUEUED, error.code
+        one.save()
+        claims.release(claim, delay=timedelta(seconds=delay))
+        return
+    _give_up_model(claim, compaction, one, error.code)
+
+
+def _shrink(compaction: Compaction, step: Step) -> bool:
+    """Halve the chunks from the first position that was not read whole; False: they are as small as they get."""
+    if step.model is None:
+        return False
+    budget = (step.chunk_tokens or chunk_budget(step, step.model)) // 2
+    if budget < SMALLEST_CHUNK:
+        return False
+    read = compaction.passes.filter(kind=PassKind.CHUNK, status=PassStatus.SUCCEEDED).order_by("-number").first()
+    start = compaction.work["from"] if read is None or read.to_position is None else read.to_position
+    compaction.work |= {"chunk_tokens": budget, "from": start, "chunk": 0}
+    compaction.save(update_fields=["work"])
+    return True
+
+
+def _give_up_model(claim: Claim, compaction: Compaction, one: Pass, error: str) -> None:
+    """The next model, else the extractive summary, else the end: failed, and nothing changed."""
+    following = _next_model(compaction, one, error=error)
+    if following is not None:
+        _wake_next(claim)
+
+
+def _next_model(compaction: Compaction, one: Pass, *, error: str) -> Pass | None:
+    _close(one, PassStatus.FAILED, error)
+    models = [name for name in compaction.work["models"] if name != one.model]
+    compaction.work["models"] = models
+    compaction.fallback_reason = compaction.fallback_reason or error
+    # A summary that is only too long needs no model: what is left of the pass is the cut on sentence edges.
+    shortening = one.kind == PassKind.RESUMMARIZE
+    if not one.model or (not models and not shortening and not compaction.policy["extractive_fallback"]):
+        conversation = lock_conversation(compaction)
+        end(compaction, conversation, job_terms(conversation, compaction), Outcome.FAILED, error)
+        return None
+    compaction.save(update_fields=["work", "fallback_reason"])
+    kind = PassKind.RESUMMARIZE if shortening else PassKind.SUMMARY
+    return queue_pass(compaction, number=one.number + 1, kind=kind)
+
+
+def _go_on(claim: Claim, compaction: Compaction, one: Pass, result: Result) -> None:
+    """The next chunk after a chunk, a re-summarisation after a summary that is too long."""
+    _close(one, PassStatus.SUCCEEDED)
+    if result.last_chunk:
+        _queue(claim, compaction, one.number + 1, kind=PassKind.RESUMMARIZE)
+        return
+    compaction.work["chunk"] += 1
+    compaction.save(update_fields=["work"])
+    _queue(claim, compaction, one.number + 1, kind=PassKind.SUMMARY)
+
+
+def _queue(claim: Claim, compaction: Compaction, number: int, *, kind: PassKind) -> None:
+    queue_pass(compaction, number=number, kind=kind)
+    _wake_next(claim)
+
+
+def _wake_next(claim: Claim) -> None:
+    """The next pass is a task of its own."""
+    claims.release(claim)
+    transaction.on_commit(wake)

@@ -49,7 +49,7 @@ def open_job(compaction: Compaction, tenant: Tenant) -> Pass | None:
     Conversation.objects.filter(id=conversation.id).update(
         compaction_state=conversation.compaction_state, revision=conversation.revision + 1
     )
-    return queue_pass(compaction, number=1)
+    return queue_pass(compaction, number=1, kind=PassKind.SUMMARY)
 
 
 def note_floor(compaction: Compaction, planned: Planned, terms: Terms) -> None:

@@ -197,7 +197,7 @@ def _abandon(
     stored: dict[int, int] = {}
     by_position = {row.position: row for row in rows}
     for position, calls in admitted.abandoned.items():
-        tokens = synthetic_tokens(fmt, terms.counter, calls, abandoned=True)
+        tokens = synthetic_tokens(fmt, terms.counter, calls)
         conversation.tail_tokens += tokens
         row = by_position.get(position)
         if row is None:
@@ -205,9 +205,7 @@ def _abandon(
         else:
             row.abandoned, row.extra_tokens = True, tokens
     ledger = admitted.ledger
-    pending = (
-        synthetic_tokens(fmt, terms.counter, ledger.open_calls, abandoned=False) if ledger.interrupted else 0
-    )
+    pending = synthetic_tokens(fmt, terms.counter, ledger.open_calls) if ledger.interrupted else 0
     conversation.tail_tokens += pending - conversation.pending_tokens
     conversation.pending_tokens = pending
     return stored

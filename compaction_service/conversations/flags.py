@@ -53,7 +53,7 @@ def _abandon(conversation: Conversation, terms: Terms, message: Message) -> None
         raise ApiError(409, "no_open_call", "This message has no open call.", attr="abandoned")
     fmt = formats.get(conversation.format)
     message.abandoned = True
-    message.extra_tokens = synthetic_tokens(fmt, terms.counter, calls, abandoned=True)
+    message.extra_tokens = synthetic_tokens(fmt, terms.counter, calls)
     conversation.tail_tokens += message.extra_tokens - conversation.pending_tokens
     conversation.pending_tokens = 0
     conversation.ledger = ledger.as_dict()

@@ -120,7 +120,7 @@ def conversation_update(*, tenant: Tenant, ref: str, changes: Mapping[str, Any])
         fmt.check_tools(changes["tools"], "tools")
         tools_set(conversation, terms, fmt, changes["tools"])
     conversation.version += 1
-    at_rest = Ledger.from_dict(conversation.ledger).at_rest
+    at_rest = Ledger.from_dict(conversation.ledger).rest
     compaction = requests.automatic(conversation, terms, at_rest=at_rest, requested_by="update")
     if not commit(conversation, *fields):
         raise RuntimeError("a locked conversation changed under its lock")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from django.utils import timezone
 
 from compaction_service.compactions.models import Summary as Node
 from compaction_service.conversations.models import Conversation
-from compaction_service.engine.types import Call, Entry
-from compaction_service.engine.formats.base import ABANDONED, STILL_OPEN, Format
+from compaction_service.engine.types import Call, Entry, OpenCall
+from compaction_service.engine.formats.base import NO_RESULT, Format
 from compaction_service.tokens.messages import Counter
 
 # All that append, apply, revert and edits may change. Written together: the row is narrow, and one list cannot be forgotten.
@@ -33,10 +33,12 @@ def commit(conversation: Conversation, *fields: str) -> bool:
     return won == 1
 
 
-def synthetic_tokens(fmt: Format, counter: Counter, calls: Iterable[Call], *, abandoned: bool) -> int:
-    """Raw tokens of the synthetic results a context shows for these calls (semantics 1)."""
-    text = ABANDONED if abandoned else STILL_OPEN
-    return sum(counter.message(fmt.name, fmt.synthetic_result(call, text)) for call in calls)
+def synthetic_tokens(fmt: Format, counter: Counter, calls: Sequence[Call | OpenCall]) -> int:
+    """Raw tokens of the synthetic results a context shows for these calls (semantics 1): the same for each."""
+    if not calls:
+        return 0
+    example = fmt.synthetic_result(Call(calls[0].id, calls[0].name), NO_RESULT)
+    return len(calls) * counter.message(fmt.name, example)
 
 
 def measure(conversation: Conversation, carried: Sequence[Entry], tail: Sequence[Entry], nodes: Sequence[Node]) -> None:

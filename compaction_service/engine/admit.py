@@ -24,6 +24,7 @@ class Ledger:
     abandoned: tuple[str, ...] = ()  # ids abandoned most recently
     unanswered_request: bool = False  # no assistant message follows the newest user request
     last: Kind = "nothing"  # what the newest message belongs to; "exchange": one with tool calls
+    interrupted: bool = False  # a message that is no result follows the open calls: each is shown a synthetic one
 
     @property
     def rest(self) -> bool:
@@ -60,14 +61,14 @@ class Admission:
     response: bool  # its last message is a completed response
 
 
-def admit(ledger: Ledger, facts: Sequence[Facts], attr: str = "messages") -> Admission:
-    """Check a batch that follows `ledger`, and pair its results with their calls.
+def admit(ledger: Ledger, facts: Sequence[Facts], attr: str = "messages", *, first: int = 0) -> Admission:
+    """Check a batch that follows `ledger`, and pair its results with their calls. Errors count from index `first`.
 
     MessageError, naming the result below `attr`: `call_abandoned`, `tool_result_duplicate`,
     `tool_result_without_call`.
     """
     state = _State(ledger)
-    resolved = tuple(state.append(one, f"{attr}.{i}") for i, one in enumerate(facts))
+    resolved = tuple(state.append(one, f"{attr}.{i}") for i, one in enumerate(facts, first))
     after = state.ledger()
     response = bool(facts) and facts[-1].response
     return Admission(resolved, after, state.newly_abandoned, bool(facts) and after.rest, response)
@@ -110,6 +111,7 @@ class _State:
     abandoned: dict[str, None] = field(init=False)
     unanswered: bool = field(init=False)
     last: Kind = field(init=False)
+    interrupted: bool = field(init=False)
     newly_abandoned: dict[int, tuple[Call, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -119,6 +121,7 @@ class _State:
         self.abandoned = dict.fromkeys(self.before.abandoned)
         self.unanswered = self.before.unanswered_request
         self.last = self.before.last
+        self.interrupted = self.before.interrupted
 
     def append(self, facts: Facts, attr: str) -> Facts:
         self.position += 1
@@ -128,6 +131,8 @@ class _State:
             self.unanswered = False
         elif facts.request:
             self.unanswered = True
+        if facts.role == "assistant" or not facts.answers:
+            self.interrupted = bool(self.open) and facts.role != "assistant"
         resolved = facts
         if facts.answers:
             resolved = replace(facts, answers=tuple(self._answer(answer, attr) for answer in facts.answers))
@@ -164,6 +169,7 @@ class _State:
             abandoned=tuple(self.abandoned),
             unanswered_request=self.unanswered,
             last=self.last,
+            interrupted=self.interrupted,
         )
 
 

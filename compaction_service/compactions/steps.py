@@ -1,0 +1,251 @@
+"""One pass outside any transaction: what it needs, the model call or the extraction, and what came of it.
+
+No database here: a step holds all it needs, and a result says what happened. jobs.py decides what is written.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from compaction_service.compactions.models import Method, PassKind
+from compaction_service.engine.policy import Policy
+from compaction_service.engine.summary import accept as acceptance
+from compaction_service.engine.summary import bound as bounding
+from compaction_service.engine.summary import chunks, extractive, prompt, report
+from compaction_service.engine.summary.sections import Section
+from compaction_service.engine.summary.span import SpanMessage
+from compaction_service.llm.errors import CallError
+
+CALL_TIMEOUT = 120.0  # seconds for one model call, all of it
+PROMPT_TOKENS = 1500  # kept free in the summariser's window for rules and markup
+SAFETY = 0.9  # of the summariser's window by our count: its tokenizer may be another
+SMALLEST_CHUNK = 512
+
+
+@dataclass(frozen=True)
+class Model:
+    """The summariser of a pass, with what a call to it needs. The key is in no repr."""
+
+    name: str
+    window: int
+    max_output: int
+    api_base: str | None = None
+    api_key: str | None = field(default=None, repr=False)
+    extra_headers: Mapping[str, str] | None = field(default=None, repr=False)
+    allow_local: bool = False
+
+
+@dataclass(frozen=True)
+class Step:
+    """A pass ready to run. Tokens are raw; `count` is the conversation's counter."""
+
+    compaction_id: uuid.UUID
+    conversation_id: uuid.UUID
+    pass_id: uuid.UUID
+    number: int
+    kind: PassKind
+    model: Model | None  # None: extractive
+    policy: Policy
+    focus: str
+    instructions: str
+    span: Sequence[SpanMessage]  # all of what is covered
+    unread: Sequence[SpanMessage]  # of it, what this and later passes read
+    chunk: int  # which chunk of `unread` this pass reads
+    chunk_tokens: int | None  # a smaller chunk than the window allows, after a refusal
+    previous: str  # the running summary: of the chunks before, else the node that is replaced
+    text: str  # what a re-summarisation shortens
+    text_tokens: int | None  # None for the first summary
+    tail: Sequence[SpanMessage]  # of what is kept
+    replaced_tokens: int
+    target: int
+    bound: int
+    passes_done: int  # re-summarisations
+    count: Callable[[str], int]
+
+    @property
+    def answer_tokens(self) -> int:
+        """Room for the answer: twice the bound, so that a long summary is shortened rather than cut off."""
+        window = self.model.window if self.model else 0
+        return max(64, min(max(2 * self.bound, 1024), self.model.max_output if self.model else 0, window // 4))
+
+
+@dataclass(frozen=True)
+class Final:
+    """A summary within its bound, and what is said of it in the log."""
+
+    text: str
+    sections: list[Section]
+    method: Method
+    dropped_content: list[dict[str, Any]]
+    entities: list[str]
+    notes: list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What a call cost, whatever it gave."""
+
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cost: Any = None
+    duration_ms: int = 0
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a pass came to. Exactly one of the four: `error`, `rejected`, `more` (text to go on from), `final`."""
+
+    spent: Spent
+    read: tuple[int, int] | None = None  # first and last position in the input
+    text: str = ""
+    last_chunk: bool = True
+    error: CallError | None = None
+    rejected: str = ""
+    more: bool = False
+    final: Final | None = None
+
+
+def execute(step: Step) -> Result:
+    """Run the pass. Raises nothing a model or a transcript could cause."""
+    return _extract(step) if step.model is None else _ask(step, step.model)
+
+
+def _extract(step: Step) -> Result:
+    """Without a model: the summary of the whole span at once, or the cut of one that is too long (semantics 7)."""
+    if step.kind == PassKind.RESUMMARIZE:
+        text = bounding.cut(step.text, step.bound, step.count)
+        sections = report.reparse(text, step.policy.summary_sections)
+        notes = [{"cut_from_tokens": step.text_tokens, "to_tokens": step.count(text)}]
+        return Result(Spent(), text=text, final=_final(step, text, sections, Method.LLM, notes))
+    made = extractive.extract(
+        step.span,
+        sections=step.policy.summary_sections,
+        bound=step.bound,
+        target=step.target,
+        count=step.count,
+        previous=step.previous or None,
+    )
+    return Result(Spent(), read=_ends(step.span), text=made.text, final=_final(step, made.text, made.sections, Method.EXTRACTIVE))
+
+
+def _ask(step: Step, model: Model) -> Result:
+    from compaction_service.llm.client import CompletionRequest, complete
+
+    chunk, total = _chunk(step, model)
+    last = step.chunk + 1 == total
+    asked = _prompt(step, model, chunk, total)
+    read = None if chunk is None else (min(chunk.positions), max(chunk.positions))
+    try:
+        done = complete(
+            CompletionRequest(
+                model=model.name,
+                system=asked.system,
+                user=asked.user,
+                max_tokens=step.answer_tokens,
+                timeout=CALL_TIMEOUT,
+                api_base=model.api_base,
+                api_key=model.api_key,
+                extra_headers=dict(model.extra_headers or {}),
+                allow_local=model.allow_local,
+            )
+        )
+    except CallError as error:
+        return Result(Spent(), read=read, last_chunk=last, error=error)
+    spent = Spent(
+        tokens_in=done.tokens_in if done.tokens_in is not None else step.count(asked.system) + step.count(asked.user),
+        tokens_out=done.tokens_out if done.tokens_out is not None else step.count(done.text),
+        cost=done.cost,
+        duration_ms=done.duration_ms,
+    )
+    judged = acceptance.accept(
+        acceptance.Answer(done.text, done.finish_reason, done.tool_calls),
+        sections=step.policy.summary_sections,
+        source=(asked.system, *(() if chunk is None else (chunk.text,))),
+        replaced_tokens=step.replaced_tokens,
+        count=step.count,
+    )
+    if isinstance(judged, acceptance.Rejected):
+        return Result(spent, read=read, last_chunk=last, rejected=judged.reason)
+    if not last:
+        text = judged.text if judged.tokens <= step.bound else bounding.cut(judged.text, step.bound, step.count)
+        return Result(spent, read=read, text=text, last_chunk=False, more=True)
+    return _bounded(step, spent, read, judged)
+
+
+def _bounded(
+    step: Step, spent: Spent, read: tuple[int, int] | None, judged: acceptance.Accepted
+) -> Result:
+    """Fits; or goes on to the next pass; or is cut on sentence edges (semantics 7, Bound)."""
+    follows = bounding.next_step(
+        step.text_tokens, judged.tokens, step.bound, step.passes_done, step.policy.resummarize_max_passes
+    )
+    if follows == "again":
+        return Result(spent, read=read, text=judged.text, more=True)
+    text, sections = judged.text, judged.sections
+    notes: list[dict[str, Any]] = []
+    if follows == "cut":
+        text = bounding.cut(text, step.bound, step.count)
+        sections = report.reparse(text, step.policy.summary_sections)
+        notes = [{"cut_from_tokens": judged.tokens, "to_tokens": step.count(text)}]
+    return Result(spent, read=read, text=text, final=_final(step, text, sections, Method.LLM, notes))
+
+
+def _final(
+    step: Step, text: str, sections: list[Section], method: Method, notes: Sequence[dict[str, Any]] = ()
+) -> Final:
+    """Active files verified, what was dropped named, and the bound held again after both."""
+    checked = report.verified(
+        step.span, text, sections, known=step.previous, bound=step.bound, count=step.count
+    )
+    extra = [{"invented_files": checked.invented}] if checked.invented else []
+    return Final(
+        text=checked.text,
+        sections=checked.sections,
+        method=method,
+        dropped_content=report.dropped_content(step.span, checked.text),
+        entities=report.entities(checked.text),
+        notes=[*notes, *extra],
+    )
+
+
+def _chunk(step: Step, model: Model) -> tuple[chunks.Chunk | None, int]:
+    """The chunk this pass reads and how many there are; none for a re-summarisation, which reads its text."""
+    if step.kind == PassKind.RESUMMARIZE:
+        return None, step.chunk + 1
+    budget = step.chunk_tokens or chunk_budget(step, model)
+    found = chunks.split(step.unread, budget, step.count)
+    return found[step.chunk], len(found)
+
+
+def chunk_budget(step: Step, model: Model) -> int:
+    """Raw tokens of transcript that one call can read beside its answer, the running summary and the tail's end."""
+    beside = step.answer_tokens + PROMPT_TOKENS + max(step.bound, step.count(step.previous)) + _tail_tokens(model)
+    return max(SMALLEST_CHUNK, int((model.window - beside) * SAFETY))
+
+
+def _tail_tokens(model: Model) -> int:
+    return min(chunks.TAIL_TOKENS, model.window // 8)
+
+
+def _prompt(step: Step, model: Model, chunk: chunks.Chunk | None, total: int) -> prompt.Prompt:
+    wanted = prompt.Wanted(
+        sections=step.policy.summary_sections,
+        target=min(step.target, step.bound),
+        bound=step.bound,
+        focus=step.focus,
+        instructions="\n".join(filter(None, (step.policy.instructions, step.instructions))),
+        language=step.policy.language or "",
+    )
+    if chunk is None:
+        return prompt.resummarize(wanted, step.text)
+    if step.chunk + 1 < total:
+        return prompt.chunk(wanted, chunk.text, step.chunk + 1, total, running=step.previous)
+    tail = chunks.tail_end(step.tail, step.count, _tail_tokens(model)) if step.tail else ""
+    return prompt.summary(wanted, chunk.text, previous=step.previous, tail=tail)
+
+
+def _ends(span: Sequence[SpanMessage]) -> tuple[int, int]:
+    return span[0].position, span[-1].position
