@@ -113,15 +113,23 @@ def _run(connection: psycopg.Connection, role: Role, templates: list[LiteralStri
     """Execute statements; one that the owner may not run becomes a StackError with the SQL still to be run."""
     for done, template in enumerate(templates):
         try:
-            connection.execute(_statement(connection, template, role, role.password))
+            connection.execute(_statement(connection, template, role, _verifier(connection, role)))
         except psycopg.errors.InsufficientPrivilege as exc:
-            shown = "<the password in its URL>"  # a log is no place for the real one
-            rest = (_statement(connection, line, role, shown).as_string(connection) for line in templates[done:])
+            rest = (
+                _statement(connection, line, role, "<the password in its URL>").as_string(connection)
+                for line in templates[done:]
+            )
             script = "\n".join(f"  {line};" for line in rest)
             raise StackError(
                 f"{connection.info.user} may not do this: {exc.diag.message_primary}. "
                 f"Have an administrator run, in database {connection.info.dbname}, then try again:\n{script}"
             ) from exc
+
+
+def _verifier(connection: psycopg.Connection, role: Role) -> str:
+    """What the server stores of a password. Sent instead of it, so that no log of statements shows it."""
+    secret = connection.pgconn.encrypt_password(role.password.encode(), role.name.encode(), b"scram-sha-256")
+    return secret.decode()
 
 
 def _statement(connection: psycopg.Connection, template: LiteralString, role: Role, password: str) -> sql.Composed:

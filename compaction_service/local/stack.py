@@ -82,14 +82,16 @@ def running_stack(environ: Mapping[str, str], data_dir: Path) -> Iterator[Stack]
         values = environment.complete(environ, engines, environment.read(file))
         environment.write(file, values)
         stack = Stack(base_url, {**environ, **values}, data_dir, group)
-        stack.manage("setup_database")
         try:
+            stack.manage("setup_database")
             for service in SERVICES:
                 stack.start(service)
             stack.wait_ready()
             yield stack
         finally:
             group.stop(list(stack.services.values()), grace_s=STOP_GRACE_S)
+            # URLs of engines that have stopped would only mislead the next command.
+            environment.write(file, {name: values[name] for name in environment.SECRETS})
 
 
 def _command(service: str, base_url: str, data_dir: Path) -> list[str]:

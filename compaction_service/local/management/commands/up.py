@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 from django.core.management.base import BaseCommand, CommandError
 
+from compaction_service.local import accounts
 from compaction_service.local.errors import StackError
 from compaction_service.local.stack import DATA_DIR, Stack, running_stack
 
@@ -27,8 +28,9 @@ class Command(BaseCommand):
         self.stdout.write("Starting; the first time takes some seconds longer.")
         try:
             with running_stack(os.environ, DATA_DIR) as stack:
-                stack.manage("local_accounts")
-                self._greet(stack)
+                file = DATA_DIR / accounts.FILE
+                stack.manage("local_accounts", stack.base_url, str(file))
+                self._greet(stack, json.loads(file.read_text()))
                 while True:
                     stack.group.check()
                     time.sleep(CHECK_S)
@@ -37,15 +39,14 @@ class Command(BaseCommand):
         except StackError as exc:
             raise CommandError(str(exc)) from exc
 
-    def _greet(self, stack: Stack) -> None:
-        up = json.loads((DATA_DIR / "up.json").read_text())
+    def _greet(self, stack: Stack, up: dict[str, str]) -> None:
         self.stdout.write(
             f"\n  API       {up['api_base']}"
             f"\n  API key   {up['api_key']}"
             f"\n  API docs  {stack.base_url}/docs"
             f"\n  Admin     {up['admin_url']}  ({up['admin_user']} / {up['admin_password']})"
             f"\n  Logs      {stack.group.log_dir}"
-            f"\n\n  Also in {DATA_DIR / 'up.json'}. Stop with Ctrl-C.\n"
+            f"\n\n  Also in {DATA_DIR / accounts.FILE}. Stop with Ctrl-C.\n"
         )
 
 
