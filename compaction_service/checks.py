@@ -27,8 +27,8 @@ def missing_settings() -> list[str]:
         "SECRET_KEY": not settings.SECRET_KEY_IS_EPHEMERAL,
         "KEY_PEPPERS": settings.KEY_PEPPERS,
         "ENCRYPTION_KEYS": settings.ENCRYPTION_KEYS,
-        "APP_DATABASE_URL": "NAME" in settings.DATABASES["default"],
-        "PLATFORM_DATABASE_URL": "NAME" in settings.DATABASES["platform"],
+        "APP_DATABASE_URL": settings.DATABASES["default"].get("NAME"),
+        "PLATFORM_DATABASE_URL": settings.DATABASES["platform"].get("NAME"),
         "BROKER_URL": settings.BROKER_URL,
         "CACHE_URL": settings.CACHE_URL,
     }
@@ -62,7 +62,7 @@ def assert_safe_role() -> None:
         "is a member of the platform role": platform,
     }
     if found := [fault for fault, holds in faults.items() if holds]:
-        raise ImproperlyConfigured(f"The role of APP_DATABASE_URL {' and '.join(found)}: tenants would not be isolated.")
+        raise ImproperlyConfigured(f"The role of APP_DATABASE_URL {' and '.join(found)}: tenants are not isolated.")
 
 
 def assert_safe_to_serve() -> None:

@@ -39,7 +39,13 @@ INSTALLED_APPS = [
     "compaction_service.usage",
     "compaction_service.local",
 ]
-INSTALLED_APPS = [app for app in INSTALLED_APPS if "." not in app or app.startswith(("django", "compaction_service.api")) or __import__("importlib.util").util.find_spec(app)]
+INSTALLED_APPS = [
+    app
+    for app in INSTALLED_APPS
+    if "." not in app
+    or app.startswith(("django", "compaction_service.api"))
+    or __import__("importlib.util").util.find_spec(app)
+]
 
 # Sessions, messages and CSRF serve the admin only; the API's views never touch them.
 MIDDLEWARE = [
@@ -78,8 +84,8 @@ def _database(name: str, pool_size: int = 0) -> dict[str, Any]:
     """The database of one role; the dummy engine where no URL is set, so that settings import without a server."""
     entry = env.database(name) or {"ENGINE": "django.db.backends.dummy"}
     if pool_size and "OPTIONS" in entry:
-        # A request that finds no free connection within five seconds is told 503 instead of queueing without end.
-        entry["OPTIONS"]["pool"] = {"min_size": 1, "max_size": pool_size, "timeout": 5}
+        # A request that finds no free connection within three seconds is told 503 instead of queueing without end.
+        entry["OPTIONS"]["pool"] = {"min_size": 1, "max_size": pool_size, "timeout": 3}
     return entry
 
 
@@ -129,7 +135,7 @@ REST_FRAMEWORK = {
     "DEFAULT_RENDERER_CLASSES": ["compaction_service.api.renderers.JSONRenderer"],
     "DEFAULT_CONTENT_NEGOTIATION_CLASS": "compaction_service.api.negotiation.JSONOnly",
     "DEFAULT_SCHEMA_CLASS": "compaction_service.api.schema.AutoSchema",
-    "EXCEPTION_HANDLER": "compaction_service.api.errors.exception_handler",
+    "EXCEPTION_HANDLER": "compaction_service.api.handlers.exception_handler",
     "UNAUTHENTICATED_USER": None,
     "UNAUTHENTICATED_TOKEN": None,
     "NON_FIELD_ERRORS_KEY": "non_field_errors",
@@ -151,7 +157,10 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
         "TenantStatus": "tenants.models.Tenant.Status",
         "Scope": "tenants.models.Scope",
     },
-    "POSTPROCESSING_HOOKS": ["drf_spectacular.hooks.postprocess_schema_enums"],
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "compaction_service.api.schema.add_shared_parts",
+    ],
 }
 
 LOGGING = {

@@ -41,7 +41,7 @@ def create_roles() -> RunSQL:
     for name in (settings.APP_ROLE, settings.PLATFORM_ROLE):
         literal = "'" + name.replace("'", "''") + "'"
         statements.append(
-            f"do $do$ begin if not exists (select from pg_roles where rolname = {literal}) then "  # noqa: S608
+            f"do $do$ begin if not exists (select from pg_roles where rolname = {literal}) then "
             f"create role {quoted(name)} nologin nosuperuser nobypassrls; end if; end $do$"
         )
     return _sql(statements, [])

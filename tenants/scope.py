@@ -22,11 +22,11 @@ _tenant: ContextVar[UUID | None] = ContextVar("tenant", default=None)
 M = TypeVar("M", bound=models.Model)
 
 
-class NoTenantInScope(Exception):
+class NoTenantInScope(Exception):  # noqa: N818  (says what is missing)
     """A tenant's data was asked for outside a scope."""
 
 
-class WrongScope(Exception):
+class WrongScope(Exception):  # noqa: N818
     """A scope inside the scope of another tenant, or the platform's inside a tenant's."""
 
 
@@ -68,9 +68,6 @@ def tenant_scope(tenant_id: UUID) -> Iterator[None]:
 @contextmanager
 def platform_scope() -> Iterator[None]:
     """One transaction under the platform role. Scopes of tenants may be opened inside; not the other way round."""
-    if current_alias.get() == "platform":
-        yield
-        return
     if _tenant.get() is not None:
         raise WrongScope("The scope of a tenant is open.")
     token = current_alias.set("platform")
