@@ -62,10 +62,10 @@ class ContextQuestion:
 def context_question(params: Mapping[str, str]) -> ContextQuestion:
     """Raises `ApiError` 400 naming the parameter."""
     return ContextQuestion(
-        format=_choice(params, "format", Format.values),
+        format=choice(params, "format", Format.values),
         model=params.get("model"),
         wait=seconds(params, "wait"),
-        wait_for=_choice(params, "wait_for", ["fit", "idle"]) or "fit",
+        wait_for=choice(params, "wait_for", ["fit", "idle"]) or "fit",
         reserve=whole(params, "reserve_output_tokens", least=0),
     )
 
@@ -74,7 +74,7 @@ def conversations(found: QuerySet[Conversation], params: Mapping[str, str]) -> Q
     for name in ("external_id", "model"):
         if name in params:
             found = found.filter(**{name: storable(params, name)})
-    if state := _choice(params, "compaction_state", CompactionState.values):
+    if state := choice(params, "compaction_state", CompactionState.values):
         found = found.filter(compaction_state=state)
     for name in params:
         if name.startswith("metadata."):
@@ -139,7 +139,7 @@ def storable(params: Mapping[str, str], name: str) -> str:
     return value
 
 
-def _choice(params: Mapping[str, str], name: str, choices: list[str]) -> str | None:
+def choice(params: Mapping[str, str], name: str, choices: list[str]) -> str | None:
     given = params.get(name)
     if given is not None and given not in choices:
         raise ApiError(400, "invalid_choice", f"Must be one of {', '.join(choices)}.", attr=name)

@@ -1,0 +1,29 @@
+"""What a compaction would take, without asking anybody: for a dry run."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+from compaction_service.compactions.plans import Planned
+from compaction_service.compactions.starting import models_of
+from compaction_service.conversations.terms import Terms
+from compaction_service.registry.selectors import summarizer_spec
+from tenants.models import Tenant
+
+OVERHEAD = 1.1  # markup and rules around a transcript
+
+
+def estimate(terms: Terms, planned: Planned, tenant: Tenant) -> dict[str, Any]:
+    """The model that would write the summary, the calls to read the span, and what they would cost."""
+    models = models_of(terms.policy, tenant)
+    if planned.plan.irreducible is not None or not models:
+        return {"model": models[0] if models else None, "chunks": 0, "estimated_cost": Decimal(0)}
+    spec = summarizer_spec(models[0])
+    tokens = int((planned.plan.span_tokens + sum(node.tokens for node in planned.nodes)) * OVERHEAD)
+    chunks = max(1, -(-tokens // max(1, spec.window * 3 // 4)))
+    return {
+        "model": models[0],
+        "chunks": chunks,
+        "estimated_cost": spec.cost(tokens, planned.plan.summary_target * chunks),
+    }

@@ -1,0 +1,18 @@
+"""Paths below /v1."""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from compaction_service.compactions import views
+
+urlpatterns = [
+    path("conversations/<str:ref>/compactions", views.ConversationCompactions.as_view()),
+    path("conversations/<str:ref>/summaries", views.SummaryList.as_view()),
+    path("compactions", views.CompactionList.as_view()),
+    path("compactions/<uuid:compaction_id>", views.CompactionDetail.as_view()),
+    path("compactions/<uuid:compaction_id>/cancel", views.CompactionCancel.as_view()),
+    path("compactions/<uuid:compaction_id>/revert", views.CompactionRevert.as_view()),
+    path("summaries/<uuid:summary_id>", views.SummaryDetail.as_view()),
+    path("summaries/<uuid:summary_id>/messages", views.SummaryMessages.as_view()),
+]
