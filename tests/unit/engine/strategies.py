@@ -14,7 +14,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from compaction_service.engine.types import Answer, Call, Entry, Facts
+from compaction_service.engine.formats import openai
+from compaction_service.engine.types import Answer, Call, Entry, Facts, Summary
 
 OVERHEAD = 3  # tokens of a message besides its texts
 TOOLS = ("bash", "read_file", "search")
@@ -29,6 +30,10 @@ steps: st.SearchStrategy[Step] = st.tuples(
     st.integers(min_value=0, max_value=5),
     texts,
 )
+
+
+def summary(text: str, from_position: int, to_position: int) -> Summary:
+    return Summary(f"s{from_position}-{to_position}", text, OVERHEAD + count(text), from_position, to_position)
 
 
 def count(text: str) -> int:
@@ -105,8 +110,11 @@ class Store:
     def _answer(self, answer: Answer, text: str) -> Answer:
         found = next(i for i in range(len(self._waiting) - 1, -1, -1) if self._waiting[i][1].id == answer.id)
         name = self._waiting.pop(found)[1].name
-        saving = count(text) - count(placeholder(name))
-        return replace(answer, name=name, saving=saving, saving_chars=len(text) - len(placeholder(name)))
+        saving = count(text) - count(openai.placeholder(name))
+        return replace(answer, name=name, saving=saving, saving_chars=len(text) - len(openai.placeholder(name)))
+
+    def pin(self, position: int, pinned: bool = True) -> None:
+        self.entries[position - 1] = replace(self.entries[position - 1], pinned=pinned)
 
     def abandon(self) -> None:
         for position, _ in self._waiting:
@@ -116,15 +124,14 @@ class Store:
         self._waiting.clear()
 
 
-def placeholder(name: str | None) -> str:
-    return f"[Previous: used {name}]"
-
-
 def stored(played: Sequence[Step], synthetic_tokens: int = 0) -> list[Entry]:
     return Store(synthetic_tokens).play(played).entries
 
 
-conversations: st.SearchStrategy[list[Step]] = st.lists(steps, max_size=40)
+conversations: st.SearchStrategy[list[Step]] = st.one_of(
+    st.lists(steps, max_size=8),
+    st.lists(steps, min_size=12, max_size=40),  # the first alone would hardly ever draw a long one
+)
 
 
 def live(script: str, tokens: int = 10) -> list[Entry]:
