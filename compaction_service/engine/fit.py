@@ -124,18 +124,14 @@ class _Ways:
     def results(self, parts: Parts, excess: int) -> Parts:
         """The newest exchange's results as head and tail, the largest first."""
         older, newest = _split(parts)
-        places = [
-            (number, index)
-            for number, entry in enumerate(newest)
-            for index, answer in enumerate(entry.facts.answers)
-            if answer.saving > 0 and index not in entry.masked
-        ]
-        texts = []
-        for number, index in places:
-            entry, answer = newest[number], newest[number].facts.answers[index]
+        places, texts = [], []
+        for number, entry in enumerate(newest):
             shown = {part.id: part.text for part in self.fmt.parts(entry.body) if part.kind == "result"}
-            tokens = answer.saving + self.count(self.fmt.placeholder(answer.name))
-            texts.append(Text(shown[answer.id], tokens, f"position {entry.position}"))
+            for index, answer in enumerate(entry.facts.answers):
+                if answer.saving > 0 and index not in entry.masked:
+                    tokens = answer.saving + self.count(self.fmt.placeholder(answer.name))
+                    places.append((number, index))
+                    texts.append(Text(shown[answer.id], tokens, f"position {entry.position}"))
         shorter = shorten_all(texts, excess, self.count)
         for (number, index), old, new in zip(places, texts, shorter, strict=True):
             if new is not old:

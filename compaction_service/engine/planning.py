@@ -135,7 +135,8 @@ class _Costs:
         ratio: float,
         bound: int,
     ) -> _Costs:
-        tokens = [_tokens(_of(live, exchange)) for exchange in exchanges]
+        by_index = [0, *accumulate(entry.shown_tokens for entry in live)]
+        tokens = [by_index[exchange.end] - by_index[exchange.start] for exchange in exchanges]
         stay = (cost if number in staying else 0 for number, cost in enumerate(tokens))
         return cls(base, replaced, ratio, bound, [0, *accumulate(tokens)], [0, *accumulate(stay)])
 
@@ -178,7 +179,7 @@ def _staying(entries: Sequence[Entry], exchanges: Sequence[Exchange], requests: 
 
 
 def _members(entries: Sequence[Entry], exchanges: Sequence[Exchange], numbers: Collection[int]) -> list[Entry]:
-    return [entry for number in sorted(numbers) for entry in _of(entries, exchanges[number])]
+    return [entry for number in sorted(numbers) for entry in entries[exchanges[number].start : exchanges[number].end]]
 
 
 def _reached(tokens: int, target: float, limit: int) -> bool:
@@ -191,10 +192,6 @@ def _reason(live: Sequence[Entry], protected: int, most: int) -> str:
     if protected == 0:
         return PROTECTED
     return ONLY_CARRIED if most else NOTHING_OLDER
-
-
-def _of(entries: Sequence[Entry], exchange: Exchange) -> Sequence[Entry]:
-    return entries[exchange.start : exchange.end]
 
 
 def _tokens(entries: Sequence[Entry]) -> int:
