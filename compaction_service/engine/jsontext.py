@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -14,7 +13,11 @@ from compaction_service.engine.types import JSON
 
 MAX_DEPTH = 200  # `[]` has depth 1; far below what any JSON reader of a client or provider takes
 
-_LONG_NUMBER = re.compile(r"\d{19}")  # orjson would round integers beyond 64 bits to floats
+# orjson rounds integers beyond 64 bits to floats, so long runs of digits go another way. A translated copy finds
+# them much faster than a regular expression.
+_DIGITS_TO_ZERO = bytes(ord("0") if byte in b"0123456789" else ord(" ") for byte in range(256))
+_LONG_NUMBER = b"0" * 19
+
 _ESCAPED = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":"))
 _UNESCAPED = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
@@ -48,9 +51,10 @@ def chars(value: JSON) -> int:
 
 
 def _parse(text: str) -> JSON:
-    if not _LONG_NUMBER.search(text):
+    raw = text.encode(errors="surrogatepass")
+    if _LONG_NUMBER not in raw.translate(_DIGITS_TO_ZERO):
         try:
-            return orjson.loads(text)
+            return orjson.loads(raw)
         except orjson.JSONDecodeError:  # lone surrogates are legal JSON escapes; the rest fails again below
             pass
     try:

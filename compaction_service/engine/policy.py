@@ -107,7 +107,7 @@ class Policy:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Policy:
-        """A policy of these fields and the defaults. PolicyError as `check`."""
+        """What `resolve` makes of these fields alone. PolicyError as `check`."""
         return resolve([("", values)])[0]
 
 
