@@ -64,6 +64,8 @@ class Entry:
     @property
     def shown_tokens(self) -> int:
         """Raw tokens of this message as a context shows it."""
+        if not self.masked:
+            return self.tokens + self.extra_tokens
         return self.tokens + self.extra_tokens - sum(self.facts.answers[i].saving for i in self.masked)
 
     @property

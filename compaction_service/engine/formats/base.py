@@ -12,8 +12,8 @@ from typing import Literal, Protocol
 from compaction_service.engine.types import JSON, Call, Facts
 
 DELETED = "[deleted]"
-ABANDONED_RESULT = "No result: this call was abandoned."
-OPEN_RESULT = "No result yet: this call is still running."
+# One text for both: abandoning an open call must not change what was shown for it (invariant 6).
+NO_RESULT = "No result: this call was abandoned or is still running."
 
 # Byte-stable: prompt caches and stored counts live on these.
 _SUMMARY_LABEL = (
@@ -66,6 +66,9 @@ class Format(Protocol):
 
     def shorten(self, message: JSON, index: int, text: str) -> JSON:
         """The message with this text for the answer at `index`."""
+
+    def shorten_text(self, message: JSON, text: str) -> JSON:
+        """The message with this text for all the text in its content; its calls and media stay."""
 
     def synthetic_result(self, call: Call, text: str) -> JSON:
         """A result for a call that has none."""

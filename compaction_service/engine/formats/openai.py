@@ -32,6 +32,7 @@ __all__ = [
     "placeholder",
     "read",
     "shorten",
+    "shorten_text",
     "summary_message",
     "synthetic_result",
     "system_messages",
@@ -88,6 +89,15 @@ def mask(message: JSON, indices: Collection[int], names: Sequence[str | None]) -
 def shorten(message: JSON, index: int, text: str) -> JSON:  # noqa: ARG001 - a result has one answer
     """The result with this text as its content."""
     return {**message, "content": text}
+
+
+def shorten_text(message: JSON, text: str) -> JSON:
+    """The text comes first, then what else the content has."""
+    content = message.get("content")
+    if not isinstance(content, list):
+        return {**message, "content": text}
+    others = [part for part in content if part["type"] == "refusal" or not isinstance(part.get("text"), str)]
+    return {**message, "content": [{"type": "text", "text": text}, *others]}
 
 
 def synthetic_result(call: Call, text: str) -> JSON:

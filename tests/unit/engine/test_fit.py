@@ -1,0 +1,204 @@
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from compaction_service.engine.fit import Fitted, Overflow, fit
+from compaction_service.engine.formats import openai
+from compaction_service.engine.formats.base import NO_RESULT
+from compaction_service.engine.projection import Parts, render
+from compaction_service.engine.types import Entry, Summary
+from tests.unit.engine.context_rules import openai_violations
+from tests.unit.engine.strategies import OVERHEAD, Step, Store, body_tokens, conversations, count, stored, summary
+
+SYNTHETIC = body_tokens({"role": "tool", "content": NO_RESULT})
+SYSTEM, TOOLS = 11, 7
+
+
+def extract(entries: Sequence[Entry], tokens: int) -> Summary:
+    """Fills the tokens it is given, as the worst of summaries would."""
+    return summary("abc " * (tokens - OVERHEAD), entries[0].position, entries[-1].position)
+
+
+def fitted(parts: Parts, budget: int) -> Fitted:
+    return fit(
+        openai,
+        parts,
+        budget=budget,
+        system_tokens=SYSTEM,
+        tools_tokens=TOOLS,
+        synthetic_tokens=SYNTHETIC,
+        count=count,
+        extract=extract,
+    )
+
+
+def recount(parts: Parts) -> int:
+    """The tokens of a context counted from what is rendered; a summary by its text, as its node has them."""
+    messages = render(openai, parts).messages[len(parts.summaries) :]
+    summaries = sum(OVERHEAD + count(node.text) for node in parts.summaries)
+    return SYSTEM + TOOLS + summaries + sum(map(body_tokens, messages))
+
+
+def words(number: int) -> str:
+    return "word" * number  # so many tokens
+
+
+def user(number: int) -> dict[str, Any]:
+    return {"role": "user", "content": words(number)}
+
+
+def assistant(number: int) -> dict[str, Any]:
+    return {"role": "assistant", "content": words(number)}
+
+
+def call(*ids: str) -> dict[str, Any]:
+    calls = [{"id": one, "type": "function", "function": {"name": "bash", "arguments": "{}"}} for one in ids]
+    return {"role": "assistant", "content": None, "tool_calls": calls}
+
+
+def result(identifier: str, number: int) -> dict[str, Any]:
+    return {"role": "tool", "tool_call_id": identifier, "content": words(number)}
+
+
+def tail(*bodies: dict[str, Any]) -> Parts:
+    store = Store(SYNTHETIC)
+    for body in bodies:
+        store.append(body)
+    return Parts(tail=tuple(store.entries))
+
+
+def test_fit__within_budget__is_the_same_parts() -> None:
+    parts = tail(user(10), assistant(10))
+    done = fitted(parts, recount(parts))
+    assert done.parts is parts
+    assert (done.tokens, done.degraded) == (recount(parts), False)
+
+
+def test_fit__old_results__are_masked_before_anything_is_cut() -> None:
+    parts = tail(user(10), call("x"), result("x", 900), assistant(10), call("y"), result("y", 80))
+    done = fitted(parts, 200)
+    assert [entry.masked for entry in done.parts.tail] == [(), (), (0,), (), (), ()]
+    assert done.degraded is True
+    assert done.tokens == recount(done.parts)
+    assert [entry.masked for entry in parts.tail] == [()] * 6
+
+
+def test_fit__old_exchanges__become_one_summary_and_the_request_is_carried() -> None:
+    parts = tail(user(400), assistant(400), user(20), assistant(400), call("x"), result("x", 30))
+    done = fitted(parts, 250)
+    (node,) = done.parts.summaries
+    assert (node.from_position, node.to_position) == (1, 4)
+    assert [entry.position for entry in done.parts.carried] == [3]
+    assert [entry.position for entry in done.parts.tail] == [5, 6]
+    assert recount(done.parts) <= 250
+
+
+def test_fit__old_exchanges__no_more_are_cut_than_needed() -> None:
+    parts = tail(user(400), assistant(400), user(20), assistant(400), user(20))
+    done = fitted(parts, 1000)
+    assert [entry.position for entry in done.parts.tail] == [2, 3, 4, 5]
+
+
+def test_fit__pinned_messages__are_neither_masked_nor_summarised() -> None:
+    store = Store(SYNTHETIC)
+    for body in (call("x"), result("x", 100), assistant(900), user(10)):
+        store.append(body)
+    store.pin(2)
+    done = fitted(Parts(tail=tuple(store.entries)), 300)
+    assert [entry.position for entry in done.parts.carried] == [1, 2]
+    assert done.parts.carried[1].body == result("x", 100)
+
+
+def test_fit__newest_results__largest_lose_their_middle_and_say_how_much() -> None:
+    parts = tail(user(10), call("x", "y", "z"), result("x", 3000), result("y", 2000), result("z", 50))
+    done = fitted(parts, 800)
+    contents = [message["content"] for message in render(openai, done.parts).messages]
+    assert contents[4] == words(50)
+    for number, length in ((2, 12000), (3, 8000)):
+        match = re.fullmatch(r"((?:word)*w?o?r?)\n\[(\d+) characters left out, position (\d)\]\n(.*)", contents[number])
+        assert match is not None
+        assert int(match[2]) == length - len(match[1]) - len(match[4])
+        assert int(match[3]) == number + 1
+    assert 700 < recount(done.parts) <= 800
+    assert parts.tail[2].body == result("x", 3000)
+
+
+def test_fit__newest_message_is_one_huge_answer__loses_its_middle_but_the_request_stays() -> None:
+    parts = tail(user(50), assistant(5000))
+    done = fitted(parts, 200)
+    messages = render(openai, done.parts).messages
+    assert messages[0] == user(50)
+    assert "characters left out, position 2]" in messages[1]["content"]
+    assert 150 < recount(done.parts) <= 200
+
+
+def test_fit__large_summaries__lose_their_middle() -> None:
+    node = summary(words(900), 1, 6)
+    parts = Parts(summaries=(node,), tail=tail(user(50)).tail)
+    done = fitted(parts, 200)
+    assert "characters left out, positions 1 to 6]" in done.parts.summaries[0].text
+    assert 150 < recount(done.parts) <= 200
+
+
+def test_fit__only_the_request_fits__is_all_that_is_left() -> None:
+    parts = tail(user(10), assistant(10), user(50), call("x"), result("x", 10))
+    budget = SYSTEM + TOOLS + OVERHEAD + 50
+    done = fitted(parts, budget)
+    assert render(openai, done.parts).messages == [user(50)]
+    assert done.tokens == budget
+
+
+def test_fit__system_tools_and_request_over_budget__overflow_with_the_numbers() -> None:
+    parts = tail(user(10), assistant(10), user(50), assistant(10))
+    with pytest.raises(Overflow) as caught:
+        fitted(parts, SYSTEM + TOOLS + OVERHEAD + 49)
+    assert caught.value.numbers == {"budget": 70, "system": 11, "tools": 7, "last_user_request": 53}
+
+
+def test_fit__empty_conversation_over_budget__overflow() -> None:
+    with pytest.raises(Overflow):
+        fitted(Parts(), SYSTEM)
+
+
+@given(conversations, st.integers(0, 2500), st.integers(0, 3000), st.data())
+def test_fit__any_conversation_and_budget__fits_and_is_valid(
+    played: list[Step], budget: int, summarised: int, data: st.DataObject
+) -> None:
+    store = Store(SYNTHETIC).play(played)
+    for position in data.draw(st.lists(st.integers(1, max(1, len(store.entries))), max_size=2)):
+        if store.entries:
+            store.pin(position)
+    nodes = (summary(words(summarised), 0, 0),) if summarised % 2 else ()
+    parts = Parts(summaries=nodes, tail=tuple(store.entries))
+    request = next((entry for entry in reversed(parts.tail) if entry.facts.request), None)
+    floor = SYSTEM + TOOLS + (request.tokens if request else 0)
+    if floor > budget:
+        with pytest.raises(Overflow):
+            fitted(parts, budget)
+        return
+    try:
+        done = fitted(parts, budget)
+    except Overflow:
+        assume(request is not None)
+        raise
+    messages = render(openai, done.parts).messages
+    assert done.tokens == recount(done.parts) <= budget
+    assert openai_violations(messages) == []
+    assert request is None or request.body in messages
+    assert done.degraded is (done.parts != parts)
+    assert parts.tail == tuple(store.entries)
+
+
+@given(conversations)
+def test_fit__stored_bodies__are_never_changed(played: list[Step]) -> None:
+    entries, again = stored(played, SYNTHETIC), stored(played, SYNTHETIC)
+    with contextlib.suppress(Overflow):
+        fitted(Parts(tail=tuple(entries)), 100)
+    assert [entry.body for entry in entries] == [entry.body for entry in again]
