@@ -29,6 +29,7 @@ class Answer:
     chars: int = 0  # length of the result's text
     saving: int = 0  # raw tokens saved by showing the placeholder instead
     saving_chars: int = 0
+    path: str = field(default="", compare=False)  # where the id stands in the message, for errors: `tool_call_id`
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,92 @@
+"""Lists by cursor: the page after a row is found through an index, however deep it lies."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+from typing import Any, Generic, NamedTuple, TypeVar
+from uuid import UUID
+
+from django.core.exceptions import ValidationError as DjangoValidationError
+from django.db.models import Model, QuerySet
+from drf_spectacular.utils import OpenApiParameter
+from rest_framework import serializers
+
+from compaction_service.api.errors import ApiError
+
+DEFAULT_LIMIT, MAX_LIMIT = 50, 250
+
+M = TypeVar("M", bound=Model)
+
+PARAMETERS = [
+    OpenApiParameter("cursor", str, description="The `next_cursor` of the page before."),
+    OpenApiParameter(
+        "limit",
+        {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT},
+        description="Rows in a page.",
+    ),
+]
+
+
+class Page(NamedTuple, Generic[M]):
+    """The rows of one page, and the cursor of the next one (None: this is the last)."""
+
+    rows: list[M]
+    next_cursor: str | None
+
+
+def paginate(queryset: QuerySet[M], params: Mapping[str, str], order: str = "-id") -> Page[M]:
+    """The page that `?cursor=&limit=` ask for. `order` names one unique column, newest first with a minus.
+
+    400 (`attr` cursor or limit) for a cursor that is not ours and a limit outside 1..250.
+    """
+    column, descending = order.lstrip("-"), order.startswith("-")
+    limit = _limit(params.get("limit"))
+    if (cursor := params.get("cursor")) is not None:
+        value = _decode(queryset, column, cursor)
+        queryset = queryset.filter(**{f"{column}__{'lt' if descending else 'gt'}": value})
+    rows = list(queryset.order_by(order)[: limit + 1])
+    more = len(rows) > limit
+    rows = rows[:limit]
+    return Page(rows, _encode(column, getattr(rows[-1], column)) if more else None)
+
+
+def page_of(serializer: type[serializers.BaseSerializer[Any]], name: str) -> Any:
+    """The OpenAPI schema of a page of such rows; `name` names the component."""
+    fields = {
+        "data": serializer(many=True),
+        "next_cursor": serializers.CharField(allow_null=True, help_text="Ask with `?cursor=` for what follows."),
+    }
+    return type(name, (serializers.Serializer,), fields)
+
+
+def _limit(given: str | None) -> int:
+    if given is None:
+        return DEFAULT_LIMIT
+    # Digits only: int() would also take blanks, signs, underscores and other scripts.
+    if given.isascii() and given.isdigit() and len(given) <= 3 and 1 <= int(given) <= MAX_LIMIT:
+        return int(given)
+    raise ApiError(400, "invalid", f"Must be a whole number from 1 to {MAX_LIMIT}.", attr="limit")
+
+
+def _encode(column: str, value: Any) -> str:
+    return base64.urlsafe_b64encode(f"{column}:{value}".encode()).decode().rstrip("=")
+
+
+def _decode(queryset: QuerySet[M], column: str, cursor: str) -> Any:
+    try:
+        text = base64.b64decode(cursor.encode("ascii") + b"=" * (-len(cursor) % 4), b"-_", validate=True).decode()
+        name, _, value = text.partition(":")
+        found = queryset.model._meta.get_field(column).to_python(value)  # noqa: SLF001  (Django's public _meta API)
+    except (UnicodeError, binascii.Error, ValueError, DjangoValidationError):
+        found = None
+    # Round trip: only what `_encode` makes is taken.
+    if (
+        found is None
+        or name != column
+        or _encode(column, found) != cursor
+        or (isinstance(found, int) and not isinstance(found, UUID) and abs(found) >= 2**63)
+    ):
+        raise ApiError(400, "invalid_cursor", "This is not a cursor of this list.", attr="cursor")
+    return found

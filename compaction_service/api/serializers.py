@@ -1,0 +1,71 @@
+"""Bases of the request serializers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.core.exceptions import ValidationError as DjangoValidationError
+from rest_framework import serializers
+from rest_framework.exceptions import ErrorDetail, ValidationError
+
+
+class StrictSerializer(serializers.Serializer[Any]):
+    """Refuses fields it does not know (`unknown_field`) and fields that are read only (`read_only`)."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        errors: dict[str, Any] = {}
+        if isinstance(data, Mapping):
+            for name in data:
+                field = self.fields.get(name)
+                if field is None:
+                    errors[name] = [ErrorDetail("There is no such field.", code="unknown_field")]
+                elif field.read_only:
+                    errors[name] = [ErrorDetail("This field is read only.", code="read_only")]
+        try:
+            value = super().to_internal_value(data)
+        except (ValidationError, DjangoValidationError) as exc:
+            detail = serializers.as_serializer_error(exc)
+            raise ValidationError({**errors, **detail}) from exc
+        if errors:
+            raise ValidationError(errors)
+        return value
+
+
+class StorableJSONField(serializers.JSONField):
+    """A JSON object for a `jsonb` column, which cannot hold NUL or lone surrogates (docs/design.md)."""
+
+    default_error_messages = {
+        "not_object": "Must be an object.",
+        "unstorable": "Must not contain NUL characters or lone surrogates.",
+    }
+
+    def to_internal_value(self, data: Any) -> Any:
+        if not isinstance(data, dict):
+            self.fail("not_object")
+        if not _storable(data):
+            self.fail("unstorable")
+        return data
+
+
+def _storable(value: Any) -> bool:
+    """Whether every string in it, keys too, is text that PostgreSQL takes."""
+    todo = [value]
+    while todo:
+        one = todo.pop()
+        if isinstance(one, dict):
+            todo.extend(one.keys())
+            todo.extend(one.values())
+        elif isinstance(one, list):
+            todo.extend(one)
+        elif isinstance(one, str) and ("\0" in one or (not one.isascii() and not _encodable(one))):
+            return False
+    return True
+
+
+def _encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,144 @@
+"""The base of every view of the API."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any, ClassVar
+from uuid import UUID
+
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from compaction_service.api import idempotency
+from compaction_service.api.authentication import PlatformKeyAuthentication, StaffAuthentication
+from compaction_service.api.parsers import read_body
+from compaction_service.api.permissions import IsPlatform
+from compaction_service.api.throttling import TenantThrottle
+from tenants.limits import limits_of
+from tenants.models import Tenant
+from tenants.principal import Principal
+from tenants.scope import platform_scope, tenant_scope
+
+METHODS = ("get", "post", "put", "patch", "delete")
+
+
+class TenantView(APIView):
+    """A view of one tenant's data. The handler runs inside one `tenant_scope`, which is one transaction: what it
+    raises rolls everything back, and what it answers was committed.
+
+    `scopes` names the scope each method needs; defining a method without one is an error. `own_transactions` names
+    methods whose handler waits, and so must hold no transaction: such a handler opens scopes itself, for a short
+    time each, with `self.scope()` (reads) and `self.run(work)` (the write, with its Idempotency-Key).
+    """
+
+    scopes: ClassVar[dict[str, str]] = {}
+    own_transactions: ClassVar[frozenset[str]] = frozenset()
+    secret_answer: ClassVar[bool] = False  # answers hold a secret: kept encrypted for repeats
+    http_method_names = [*METHODS, "head"]
+    throttle_classes = [TenantThrottle]
+
+    # Set by a handler whose answer may hold text of a conversation, so that an erasure finds the stored answer.
+    answer_conversation: UUID | None = None
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if missing := [m for m in METHODS if hasattr(cls, m) and m.upper() not in cls.scopes]:
+            raise TypeError(f"{cls.__name__} names no scope for {', '.join(missing)}.")
+
+    @property
+    def principal(self) -> Principal:
+        """The caller."""
+        user: Any = self.request.user
+        return user  # type: ignore[no-any-return]
+
+    @property
+    def tenant(self) -> Tenant:
+        """The caller's tenant, as the key's look-up read it."""
+        return self.principal.tenant
+
+    @property
+    def max_body_bytes(self) -> int:
+        return limits_of(self.tenant.limits).max_body_bytes
+
+    @property
+    def default_response_headers(self) -> dict[str, str]:
+        return {}  # DRF's would say Vary: Accept, which is not so
+
+    def scope(self) -> AbstractContextManager[None]:
+        """A transaction of the caller's tenant."""
+        return tenant_scope(self.tenant.id)
+
+    def run(self, work: Callable[[], Response]) -> Response:
+        """`work()` in a transaction of the tenant; for a POST with an Idempotency-Key once, or its stored answer."""
+        request = self.request._request  # noqa: SLF001
+        key = request.headers.get("Idempotency-Key") if request.method == "POST" else None
+        if key is None:
+            with self.scope():
+                return work()
+        mark = idempotency.fingerprint(request, read_body(request, self.max_body_bytes))
+        with self.scope():
+            return idempotency.answer_once(
+                key, mark, work, secret=self.secret_answer, conversation=lambda: self.answer_conversation
+            )
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        super().initial(request, *args, **kwargs)
+        _measure_chunked(request._request, self.max_body_bytes)  # noqa: SLF001
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:  # type: ignore[override]
+        """DRF's, with the handler inside the tenant's transaction."""
+        self.args, self.kwargs = args, kwargs
+        self.request = drf_request = self.initialize_request(request, *args, **kwargs)
+        self.headers = self.default_response_headers
+        try:
+            self.initial(drf_request, *args, **kwargs)
+            method = request.method or ""
+            handler = getattr(self, method.lower(), None) if method.lower() in self.http_method_names else None
+            if handler is None:
+                self.http_method_not_allowed(drf_request)
+            elif method in self.own_transactions:
+                response = handler(drf_request, *args, **kwargs)
+            else:
+                response = self.run(lambda: handler(drf_request, *args, **kwargs))
+        except Exception as exc:  # noqa: BLE001  (the one place that turns exceptions into answers)
+            response = self.handle_exception(exc)
+        self.response = self.finalize_response(drf_request, response, *args, **kwargs)
+        return self.response
+
+
+class PlatformView(APIView):
+    """A view of `/v1/admin`: a platform key or a superuser's session; the handler runs in a `platform_scope`."""
+
+    authentication_classes = [PlatformKeyAuthentication, StaffAuthentication]
+    permission_classes = [IsPlatform]
+    http_method_names = [*METHODS, "head"]
+
+    @property
+    def default_response_headers(self) -> dict[str, str]:
+        return {}
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:  # type: ignore[override]
+        """DRF's, with the handler inside the platform's transaction."""
+        self.args, self.kwargs = args, kwargs
+        self.request = drf_request = self.initialize_request(request, *args, **kwargs)
+        self.headers = self.default_response_headers
+        try:
+            with platform_scope():
+                self.initial(drf_request, *args, **kwargs)
+                _measure_chunked(request)
+                handler = getattr(self, (request.method or "").lower(), self.http_method_not_allowed)
+                response = handler(drf_request, *args, **kwargs)
+        except Exception as exc:  # noqa: BLE001
+            response = self.handle_exception(exc)
+        self.response = self.finalize_response(drf_request, response, *args, **kwargs)
+        return self.response
+
+
+def _measure_chunked(request: HttpRequest, limit: int | None = None) -> None:
+    """Reads a body sent in chunks: DRF takes a request without Content-Length for one without a body."""
+    if "HTTP_TRANSFER_ENCODING" in request.META:
+        request.META["CONTENT_LENGTH"] = str(len(read_body(request, limit)))

@@ -1,0 +1,187 @@
+"""The only way out to a model: one guarded HTTP transport under every client that litellm makes.
+
+It holds a call to what `complete` promises, whatever library is on top: one POST on the wire, one deadline for all
+of it (also against a server that drips bytes), a bounded answer, no redirects, no proxies, no cookies, and for a
+tenant's own base URL only addresses that may be connected to, checked for the very connection.
+
+Every call has its own connection, closed at its end: a kept one would outlive the check of its address, and a new one
+costs little beside seconds of generation.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+import httpcore
+import httpx
+
+from compaction_service.llm import urls
+
+CONNECT_TIMEOUT = 5.0  # seconds
+MAX_ANSWER = 8 * 1024 * 1024  # bytes; the longest outputs of today are under one
+# Asked for plain: a few compressed kilobytes can hold gigabytes.
+_PLAIN = (b"accept-encoding", b"identity")
+
+
+@dataclass(slots=True)
+class Exchange:
+    """One call on the wire: what it may do, and what came of it."""
+
+    deadline: float  # on time.monotonic
+    vetted: bool  # a tenant's base URL: check its addresses
+    allow_local: bool = False
+    loopback_only: bool = False
+    posted: bool = False
+    timed_out: bool = False
+    refused: bool = False  # by urls
+    status: int | None = None  # of a complete answer
+    retry_after: str | None = None  # the header as it came
+
+    def remaining(self, error: type[Exception]) -> float:
+        """Seconds left; raises `error` when there are none."""
+        left = self.deadline - time.monotonic()
+        if left <= 0:
+            self.timed_out = True
+            raise error("deadline")
+        return left
+
+
+_current: ContextVar[Exchange | None] = ContextVar("exchange", default=None)
+
+
+@contextmanager
+def on_the_wire(exchange: Exchange) -> Iterator[None]:
+    """Requests of this thread belong to `exchange`. Outside of one, the transport sends nothing."""
+    token = _current.set(exchange)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+class GuardedTransport(httpx.BaseTransport):
+    """Sends what the current `Exchange` allows. Has no state, so all threads and clients share one."""
+
+    def __init__(self) -> None:
+        self._ssl_context = httpx.create_ssl_context()  # once: loading the authorities takes 10 ms
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        exchange = _current.get()
+        if exchange is None:
+            raise httpx.UnsupportedProtocol("no call in progress")
+        if request.method == "POST":
+            if exchange.posted:
+                raise httpx.UnsupportedProtocol("one request per call")
+            exchange.posted = True
+        headers = [(k, v) for k, v in request.headers.raw if k.lower() != _PLAIN[0]]
+        url = httpcore.URL(
+            scheme=request.url.raw_scheme,
+            host=request.url.raw_host,
+            port=request.url.port,
+            target=request.url.raw_path,
+        )
+        backend = _GuardedBackend(exchange)
+        try:
+            with (
+                httpcore.ConnectionPool(ssl_context=self._ssl_context, network_backend=backend) as pool,
+                pool.stream(request.method, url, headers=[*headers, _PLAIN], content=request.read()) as answer,
+            ):
+                body = _read(answer)
+        except httpcore.TimeoutException:
+            exchange.timed_out = True
+            raise httpx.ReadTimeout("deadline", request=request) from None
+        except (httpcore.NetworkError, httpcore.ProtocolError, OSError):
+            raise httpx.ConnectError("connection failed", request=request) from None
+        received = httpx.Headers(answer.headers)
+        exchange.status = answer.status
+        exchange.retry_after = received.get("retry-after")
+        if received.get("content-encoding", "identity") != "identity":
+            body = b""  # not what was asked for: an answer that cannot be read
+        for name in ("location", "set-cookie", "content-encoding"):
+            received.pop(name, None)
+        return httpx.Response(answer.status, headers=received, content=body, request=request)
+
+
+def _read(answer: httpcore.Response) -> bytes:
+    parts: list[bytes] = []
+    size = 0
+    for part in answer.iter_stream():
+        size += len(part)
+        if size > MAX_ANSWER:
+            raise httpcore.RemoteProtocolError("answer too long")
+        parts.append(part)
+    return b"".join(parts)
+
+
+class _GuardedBackend(httpcore.NetworkBackend):
+    """Connects to vetted addresses within the deadline. TLS still names and checks the host, not the address."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+        self._sockets = httpcore.SyncBackend()
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,  # noqa: ARG002  # the exchange's deadline counts, here and below
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.NetworkStream:
+        addresses = [host]
+        exchange = self._exchange
+        if exchange.vetted:
+            try:
+                addresses = urls.vetted_addresses(
+                    host, port, allow_local=exchange.allow_local, loopback_only=exchange.loopback_only
+                )
+            except urls.UrlRefused:
+                exchange.refused = True
+                raise httpcore.ConnectError("refused") from None
+        give_up = time.monotonic() + CONNECT_TIMEOUT
+        for address in addresses:
+            left = min(exchange.remaining(httpcore.ConnectTimeout), give_up - time.monotonic())
+            try:
+                stream = self._sockets.connect_tcp(address, port, max(left, 0.001), local_address, socket_options)
+            except (httpcore.ConnectError, httpcore.ConnectTimeout):
+                if address == addresses[-1]:
+                    raise
+            else:
+                return _GuardedStream(stream, exchange)
+        raise httpcore.ConnectError("no address")
+
+
+class _GuardedStream(httpcore.NetworkStream):
+    """A stream whose every operation may take what is left of the call's time."""
+
+    def __init__(self, stream: httpcore.NetworkStream, exchange: Exchange) -> None:
+        self._stream = stream
+        self._exchange = exchange
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ARG002
+        return self._stream.read(max_bytes, self._exchange.remaining(httpcore.ReadTimeout))
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ARG002
+        # In pieces: the deadline of one write starts again with every part the peer takes.
+        for start in range(0, len(buffer), 65536):
+            self._stream.write(buffer[start : start + 65536], self._exchange.remaining(httpcore.WriteTimeout))
+
+    def close(self) -> None:
+        self._stream.close()
+
+    def start_tls(
+        self,
+        ssl_context: Any,
+        server_hostname: str | None = None,
+        timeout: float | None = None,  # noqa: ARG002
+    ) -> httpcore.NetworkStream:
+        left = min(self._exchange.remaining(httpcore.ConnectTimeout), CONNECT_TIMEOUT)
+        return _GuardedStream(self._stream.start_tls(ssl_context, server_hostname, left), self._exchange)
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._stream.get_extra_info(info)

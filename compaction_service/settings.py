@@ -1,0 +1,178 @@
+"""Django settings. Everything that differs between machines comes from the environment (docs/configuration.md)."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any
+
+from compaction_service import env
+from compaction_service.env import BASE_DIR
+
+DEBUG = env.boolean("DEBUG")
+# Commands such as `makemigrations` and `spectacular` need no secrets; check E001 refuses to serve on made-up ones.
+SECRET_KEY_IS_EPHEMERAL = not env.text("SECRET_KEY")
+SECRET_KEY = env.text("SECRET_KEY") or secrets.token_urlsafe(50)
+KEY_PEPPERS = env.peppers("KEY_PEPPERS")
+ENCRYPTION_KEYS = env.strings("ENCRYPTION_KEYS")
+ALLOWED_HOSTS = env.strings("ALLOWED_HOSTS", ("localhost", "127.0.0.1", "[::1]"))
+ALLOW_LOCAL_MODEL_URLS = env.boolean("ALLOW_LOCAL_MODEL_URLS")
+BROKER_URL = env.text("BROKER_URL")
+CACHE_URL = env.text("CACHE_URL")
+
+INSTALLED_APPS = [
+    "unfold",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "rest_framework",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+    "drf_standardized_errors",
+    "tenants",
+    "compaction_service.api",
+    "compaction_service.registry",
+    "compaction_service.conversations",
+    "compaction_service.compactions",
+    "compaction_service.usage",
+    "compaction_service.local",
+]
+INSTALLED_APPS = [
+    app
+    for app in INSTALLED_APPS
+    if "." not in app
+    or app.startswith(("django", "compaction_service.api"))
+    or __import__("importlib.util").util.find_spec(app)
+]
+
+# Sessions, messages and CSRF serve the admin only; the API's views never touch them.
+MIDDLEWARE = [
+    "compaction_service.api.request_id.RequestIdMiddleware",
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "tenants.middleware.PlatformMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+
+ROOT_URLCONF = "compaction_service.urls"
+WSGI_APPLICATION = "compaction_service.wsgi.application"
+APPEND_SLASH = False  # the API's paths have no trailing slash; a redirect would turn a POST into a GET
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ]
+        },
+    }
+]
+
+
+def _database(name: str, pool_size: int = 0) -> dict[str, Any]:
+    """The database of one role; the dummy engine where no URL is set, so that settings import without a server."""
+    entry = env.database(name) or {"ENGINE": "django.db.backends.dummy"}
+    if pool_size and "OPTIONS" in entry:
+        # A request that finds no free connection within three seconds is told 503 instead of queueing without end.
+        entry["OPTIONS"]["pool"] = {"min_size": 1, "max_size": pool_size, "timeout": 3}
+    return entry
+
+
+DATABASES = {
+    # One connection for each web thread: a request holds at most one. The platform serves the admin and /v1/admin only.
+    "default": _database("APP_DATABASE_URL", env.integer("DATABASE_POOL_SIZE", 16, minimum=1)),
+    "platform": _database("PLATFORM_DATABASE_URL", env.integer("PLATFORM_POOL_SIZE", 4, minimum=1)),
+    "owner": _database("DATABASE_URL"),
+}
+DATABASE_ROUTERS = ["compaction_service.routers.RoleRouter"]
+APP_ROLE = DATABASES["default"].get("USER") or "compaction_app"
+PLATFORM_ROLE = DATABASES["platform"].get("USER") or "compaction_platform"
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
+]
+
+LANGUAGE_CODE = "en-us"
+TIME_ZONE = "UTC"
+USE_TZ = True
+USE_I18N = False
+
+STATIC_URL = "/static/"
+STATIC_ROOT = BASE_DIR / "staticfiles"
+# Without `collectstatic` (a laptop) the files are served from the packages; an image collects them at build time.
+WHITENOISE_USE_FINDERS = not STATIC_ROOT.is_dir()
+WHITENOISE_AUTOREFRESH = False
+
+# Behind a TLS proxy: HTTPS=true. The proxy must set X-Forwarded-Proto itself, never pass a client's on.
+HTTPS = env.boolean("HTTPS")
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None
+SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
+CSRF_TRUSTED_ORIGINS = env.strings("CSRF_TRUSTED_ORIGINS")
+X_FRAME_OPTIONS = "DENY"
+
+# The API's own parser bounds its bodies; this is the bound of the admin's forms.
+DATA_UPLOAD_MAX_MEMORY_SIZE = 4 * 1024 * 1024
+MAX_BODY_BYTES = env.integer("MAX_BODY_BYTES", 32 * 1024 * 1024, minimum=1024)
+
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": ["compaction_service.api.authentication.KeyAuthentication"],
+    "DEFAULT_PERMISSION_CLASSES": ["compaction_service.api.permissions.HasScope"],
+    "DEFAULT_PARSER_CLASSES": ["compaction_service.api.parsers.JSONParser"],
+    "DEFAULT_RENDERER_CLASSES": ["compaction_service.api.renderers.JSONRenderer"],
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "compaction_service.api.negotiation.JSONOnly",
+    "DEFAULT_SCHEMA_CLASS": "compaction_service.api.schema.AutoSchema",
+    "EXCEPTION_HANDLER": "compaction_service.api.handlers.exception_handler",
+    "UNAUTHENTICATED_USER": None,
+    "UNAUTHENTICATED_TOKEN": None,
+    "NON_FIELD_ERRORS_KEY": "non_field_errors",
+    "TEST_REQUEST_DEFAULT_FORMAT": "json",
+}
+
+SPECTACULAR_SETTINGS: dict[str, Any] = {
+    "TITLE": "Conversation compaction service",
+    "DESCRIPTION": "Store a conversation, and read back a context that fits its model.",
+    "VERSION": "1",
+    "OAS_VERSION": "3.1.0",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SCHEMA_PATH_PREFIX": "/v1",
+    "COMPONENT_SPLIT_REQUEST": True,
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "REDOC_DIST": "SIDECAR",
+    "ENUM_NAME_OVERRIDES": {
+        "TenantStatus": "tenants.models.Tenant.Status",
+        "Scope": "tenants.models.Scope",
+    },
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "compaction_service.api.schema.add_shared_parts",
+    ],
+}
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"json": {"()": "compaction_service.logs.JsonFormatter"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "json"}},
+    "root": {"handlers": ["stderr"], "level": env.text("LOG_LEVEL", "INFO").upper()},
+    "loggers": {
+        # Django's own handlers would mail or print a second time; `django.request` repeats what our access line says.
+        "django": {"handlers": [], "propagate": True, "level": "INFO"},
+        "django.server": {"handlers": ["stderr"], "propagate": False, "level": "WARNING"},
+        "django.request": {"level": "CRITICAL"},
+    },
+}

@@ -1,0 +1,15 @@
+"""The web process's entry point: `gunicorn compaction_service.wsgi`."""
+
+from __future__ import annotations
+
+import os
+
+from django.core.wsgi import get_wsgi_application
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "compaction_service.settings")
+
+application = get_wsgi_application()
+
+from compaction_service.checks import assert_safe_to_serve  # noqa: E402  (needs the app registry)
+
+assert_safe_to_serve()

@@ -1,0 +1,159 @@
+"""What the API takes and shows of tenants and keys."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from django.utils import timezone
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from compaction_service.api.serializers import StorableJSONField, StrictSerializer
+from tenants.limits import limits_of
+from tenants.models import ApiKey, Scope, Tenant
+
+NAME_LENGTH = 200
+MAX_OVERLAP = 7 * 24 * 3600  # seconds
+
+
+class HeadersField(serializers.DictField):
+    """Names and values of HTTP headers; nothing that could end a header line, or replace the provider's key."""
+
+    child = serializers.CharField(max_length=4096, allow_blank=True)
+    default_error_messages = {"header": "Not a header that can be sent."}
+
+    def to_internal_value(self, data: Any) -> Any:
+        value: dict[str, str] = super().to_internal_value(data)
+        for name, text in value.items():
+            token = name.isascii() and name.replace("-", "").replace("_", "").isalnum()
+            if not token or not (text.isascii() and (text.isprintable() or not text)):
+                self.fail("header")
+        return value
+
+
+class SummarizerSerializer(StrictSerializer):
+    """The model that writes summaries. In a PATCH, null unsets a field."""
+
+    model = serializers.CharField(max_length=200, allow_null=True, required=False, help_text="Any litellm model name.")
+    fallback_models = serializers.ListField(
+        child=serializers.CharField(max_length=200), max_length=8, allow_null=True, required=False,
+        help_text="Tried in order when the model fails.",
+    )  # fmt: skip
+    api_base = serializers.CharField(
+        max_length=2048, allow_null=True, required=False, help_text="Base URL of the provider; must be public HTTPS."
+    )
+    api_key = serializers.CharField(
+        max_length=4096, allow_null=True, required=False, write_only=True, trim_whitespace=True,
+        help_text="The provider's key. Stored encrypted, never shown; dropped when api_base changes without a new one.",
+    )  # fmt: skip
+    extra_headers = HeadersField(allow_null=True, required=False, help_text="Sent with every call.")
+
+
+class SummarizerViewSerializer(serializers.Serializer[Any]):
+    """The summarizer's settings as stored; fields that are not set are null."""
+
+    model = serializers.CharField(allow_null=True)
+    fallback_models = serializers.ListField(child=serializers.CharField())
+    api_base = serializers.CharField(allow_null=True)
+    api_key_set = serializers.BooleanField(help_text="Whether a provider's key is stored.")
+    extra_headers = serializers.DictField(child=serializers.CharField(), help_text="Shown as they are.")
+
+
+class LimitsSerializer(serializers.Serializer[Any]):
+    """What the tenant may use; null: no limit. Set by the platform."""
+
+    requests_per_minute = serializers.IntegerField(allow_null=True)
+    max_body_bytes = serializers.IntegerField()
+    conversations = serializers.IntegerField(allow_null=True, help_text="Stored at once.")
+    stored_tokens = serializers.IntegerField(allow_null=True)
+    compactions_in_flight = serializers.IntegerField(help_text="Model calls at once.")
+    monthly_budget = serializers.DecimalField(
+        16, 6, allow_null=True, coerce_to_string=False, help_text="US dollars of model calls in a calendar month, UTC."
+    )
+
+
+class TenantSerializer(serializers.Serializer[Tenant]):
+    """A tenant as it sees itself."""
+
+    id = serializers.UUIDField()
+    name = serializers.CharField()
+    status = serializers.ChoiceField(Tenant.Status.choices)
+    policy = serializers.DictField(help_text="Policy fields set for all conversations of the tenant.")
+    summarizer = serializers.SerializerMethodField()
+    redaction = serializers.BooleanField(help_text="Redact what looks like a secret before a model sees it.")
+    retention_days = serializers.IntegerField(allow_null=True)
+    limits = serializers.SerializerMethodField()
+    usage = serializers.SerializerMethodField()
+    created_at = serializers.DateTimeField()
+
+    @extend_schema_field(SummarizerViewSerializer)
+    def get_summarizer(self, tenant: Tenant) -> dict[str, Any]:
+        stored = tenant.summarizer
+        return {
+            "model": stored.get("model"),
+            "fallback_models": stored.get("fallback_models", []),
+            "api_base": stored.get("api_base"),
+            "api_key_set": tenant.summarizer_key is not None,
+            "extra_headers": stored.get("extra_headers", {}),
+        }
+
+    @extend_schema_field(LimitsSerializer)
+    def get_limits(self, tenant: Tenant) -> Any:
+        return LimitsSerializer(limits_of(tenant.limits)).data
+
+    @extend_schema_field(serializers.DictField(help_text="What is used of the limits, this calendar month, UTC."))
+    def get_usage(self, _tenant: Tenant) -> Any:
+        return self.context["usage"]
+
+
+class TenantChangeSerializer(StrictSerializer):
+    """Settings to change; what is left out stays."""
+
+    policy = StorableJSONField(required=False, help_text="Merged; null unsets a field.")
+    summarizer = SummarizerSerializer(required=False)
+    redaction = serializers.BooleanField(required=False)
+    retention_days = serializers.IntegerField(required=False, allow_null=True, min_value=1, max_value=36_500)
+
+
+def _future(value: datetime | None) -> datetime | None:
+    if value is not None and value <= timezone.now():
+        raise serializers.ValidationError("Must be in the future.")
+    return value
+
+
+class KeyCreateSerializer(StrictSerializer):
+    """A key to make."""
+
+    name = serializers.CharField(max_length=NAME_LENGTH, required=False, default="", allow_blank=True)
+    scopes = serializers.ListField(
+        child=serializers.ChoiceField(Scope.choices), min_length=1, max_length=3,
+        help_text="`write` includes `read`; `admin` includes both.",
+    )  # fmt: skip
+    expires_at = serializers.DateTimeField(required=False, allow_null=True, default=None, validators=[_future])
+
+
+class KeyRotateSerializer(StrictSerializer):
+    """How to rotate."""
+
+    overlap_seconds = serializers.IntegerField(
+        required=False, default=3600, min_value=0, max_value=MAX_OVERLAP, help_text="How long the old key still works."
+    )
+
+
+class KeySerializer(serializers.Serializer[ApiKey]):
+    """A key without its secret."""
+
+    id = serializers.UUIDField()
+    name = serializers.CharField()
+    prefix = serializers.CharField(help_text="The part after `ck_`, to recognise the key by.")
+    scopes = serializers.ListField(child=serializers.ChoiceField(Scope.choices))
+    expires_at = serializers.DateTimeField(allow_null=True)
+    last_used_at = serializers.DateTimeField(allow_null=True, help_text="To the minute.")
+    created_at = serializers.DateTimeField()
+
+
+class IssuedKeySerializer(KeySerializer):
+    """A key with its secret, shown this once."""
+
+    key = serializers.CharField(help_text="The secret. It is not stored and cannot be shown again.")

@@ -1,0 +1,14 @@
+"""Paths below /v1."""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from tenants import views
+
+urlpatterns = [
+    path("tenant", views.TenantSettingsView.as_view()),
+    path("api-keys", views.KeysView.as_view()),
+    path("api-keys/<uuid:key_id>", views.KeyView.as_view()),
+    path("api-keys/<uuid:key_id>/rotate", views.KeyRotateView.as_view()),
+]

@@ -1,0 +1,119 @@
+"""`/v1/tenant` and `/v1/api-keys`."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from uuid import UUID
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.exceptions import NotFound
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from compaction_service.api import pagination
+from compaction_service.api.errors import ApiError
+from compaction_service.api.views import TenantView
+from tenants import selectors, services
+from tenants.models import Tenant
+from tenants.serializers import (
+    IssuedKeySerializer,
+    KeyCreateSerializer,
+    KeyRotateSerializer,
+    KeySerializer,
+    TenantChangeSerializer,
+    TenantSerializer,
+)
+from tenants.usage import usage
+
+
+def _tenant_answer(tenant: Tenant) -> Response:
+    return Response(TenantSerializer(tenant, context={"usage": usage()}).data)
+
+
+class TenantSettingsView(TenantView):
+    """The caller's own tenant."""
+
+    scopes = {"GET": "read", "PATCH": "admin"}
+    own_transactions = frozenset({"PATCH"})
+
+    @extend_schema(operation_id="tenant_get", summary="The tenant's settings, limits and usage", tags=["tenant"],
+                   responses=TenantSerializer)  # fmt: skip
+    def get(self, _request: Request) -> Response:
+        return _tenant_answer(selectors.tenant_get())
+
+    @extend_schema(operation_id="tenant_update", summary="Change settings", tags=["tenant"],
+                   request=TenantChangeSerializer, responses=TenantSerializer)  # fmt: skip
+    def patch(self, request: Request) -> Response:
+        """Objects are merged and null unsets (semantics 2). Setting a summarizer stores it; no model is called."""
+        serializer = TenantChangeSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        changes = serializer.validated_data
+        summarizer = changes.pop("summarizer", None)
+        try:
+            if summarizer:
+                services.summarizer_check(summarizer)  # resolves a host name: not inside a transaction
+            with self.scope():
+                if summarizer:
+                    services.summarizer_set(summarizer)
+                services.tenant_update(**changes)
+                return _tenant_answer(selectors.tenant_get())
+        except services.TenantError as exc:
+            raise ApiError(400, "invalid", exc.detail, attr=exc.attr) from exc
+
+
+class KeysView(TenantView):
+    """The keys of the tenant."""
+
+    scopes = {"GET": "admin", "POST": "admin"}
+    secret_answer = True
+
+    @extend_schema(operation_id="api_keys_list", summary="Keys that are not revoked, newest first", tags=["api-keys"],
+                   parameters=pagination.PARAMETERS,
+                   responses=pagination.page_of(KeySerializer, "ApiKeyPage"))  # fmt: skip
+    def get(self, request: Request) -> Response:
+        page = pagination.paginate(selectors.key_list(), request.query_params)
+        return Response({"data": KeySerializer(page.rows, many=True).data, "next_cursor": page.next_cursor})
+
+    @extend_schema(operation_id="api_keys_create", summary="Make a key", tags=["api-keys"],
+                   request=KeyCreateSerializer, responses={201: IssuedKeySerializer})  # fmt: skip
+    def post(self, request: Request) -> Response:
+        """The answer holds the secret, this once."""
+        serializer = KeyCreateSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        return _issued(services.key_create(**serializer.validated_data))
+
+
+class KeyRotateView(TenantView):
+    """Replaces a key without a gap."""
+
+    scopes = {"POST": "admin"}
+    secret_answer = True
+
+    @extend_schema(operation_id="api_keys_rotate", summary="Replace a key", tags=["api-keys"],
+                   request=KeyRotateSerializer, responses={201: IssuedKeySerializer})  # fmt: skip
+    def post(self, request: Request, key_id: UUID) -> Response:
+        """A new key with the same scopes; the old one works a while longer."""
+        serializer = KeyRotateSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        overlap = timedelta(seconds=serializer.validated_data["overlap_seconds"])
+        issued = services.key_rotate(key_id, overlap)
+        if issued is None:
+            raise NotFound
+        return _issued(issued)
+
+
+class KeyView(TenantView):
+    """One key."""
+
+    scopes = {"DELETE": "admin"}
+
+    @extend_schema(operation_id="api_keys_revoke", summary="Revoke a key at once", tags=["api-keys"],
+                   responses={204: None})  # fmt: skip
+    def delete(self, _request: Request, key_id: UUID) -> Response:
+        if not services.key_revoke(key_id):
+            raise NotFound
+        return Response(status=204)
+
+
+def _issued(issued: services.IssuedKey) -> Response:
+    return Response({**KeySerializer(issued.key).data, "key": issued.secret}, status=201)
