@@ -128,6 +128,10 @@ X_FRAME_OPTIONS = "DENY"
 DATA_UPLOAD_MAX_MEMORY_SIZE = 4 * 1024 * 1024
 MAX_BODY_BYTES = env.integer("MAX_BODY_BYTES", 32 * 1024 * 1024, minimum=1024)
 
+# A waiting request holds one of the server's threads: they may take a share of them, and others then do not wait.
+WEB_THREADS = env.integer("WEB_THREADS", 16, minimum=2)
+WAITING_REQUESTS = max(1, WEB_THREADS * 3 // 4)
+
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["compaction_service.api.authentication.KeyAuthentication"],
     "DEFAULT_PERMISSION_CLASSES": ["compaction_service.api.permissions.HasScope"],

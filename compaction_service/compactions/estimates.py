@@ -9,6 +9,7 @@ from compaction_service.compactions.plans import Planned
 from compaction_service.compactions.starting import models_of
 from compaction_service.conversations.terms import Terms
 from compaction_service.registry.selectors import summarizer_spec
+from compaction_service.registry.specs import UNKNOWN_SUMMARIZER_WINDOW, cost
 from tenants.models import Tenant
 
 OVERHEAD = 1.1  # markup and rules around a transcript
@@ -21,9 +22,9 @@ def estimate(terms: Terms, planned: Planned, tenant: Tenant) -> dict[str, Any]:
         return {"model": models[0] if models else None, "chunks": 0, "estimated_cost": Decimal(0)}
     spec = summarizer_spec(models[0])
     tokens = int((planned.plan.span_tokens + sum(node.tokens for node in planned.nodes)) * OVERHEAD)
-    chunks = max(1, -(-tokens // max(1, spec.window * 3 // 4)))
+    chunks = max(1, -(-tokens // max(1, (spec.context_window or UNKNOWN_SUMMARIZER_WINDOW) * 3 // 4)))
     return {
         "model": models[0],
         "chunks": chunks,
-        "estimated_cost": spec.cost(tokens, planned.plan.summary_target * chunks),
+        "estimated_cost": cost(spec, tokens, planned.plan.summary_target * chunks),
     }

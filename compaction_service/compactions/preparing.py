@@ -15,9 +15,11 @@ from compaction_service.conversations.terms import Terms
 from compaction_service.engine import formats
 from compaction_service.engine.summary.span import SpanMessage
 from compaction_service.registry.selectors import summarizer_spec
+from compaction_service.registry.specs import UNKNOWN_SUMMARIZER_WINDOW
 from tenants.models import Tenant
 from tenants.selectors import summarizer_secret
 
+UNKNOWN_MAX_OUTPUT = 8192  # tokens asked of a model whose longest answer nobody knows
 TAIL_MESSAGES = 12  # newest kept messages looked at for the tail's end; it holds 2,000 tokens at most
 
 
@@ -76,8 +78,8 @@ def _model(name: str, tenant: Tenant) -> Model:
     given = tenant.summarizer or {}
     return Model(
         name=name,
-        window=spec.window,
-        max_output=spec.max_output,
+        window=spec.context_window or UNKNOWN_SUMMARIZER_WINDOW,
+        max_output=spec.max_output or UNKNOWN_MAX_OUTPUT,
         api_base=given.get("api_base"),
         api_key=summarizer_secret(tenant.id),
         extra_headers=given.get("extra_headers"),

@@ -9,7 +9,7 @@ from typing import Any
 from compaction_service.compactions.models import Summary as Node
 from compaction_service.conversations.models import Conversation, Message
 from compaction_service.conversations.rows import ENTRY_FIELDS, entry_of
-from compaction_service.engine.exchanges import exchange_numbers
+from compaction_service.engine.exchanges import group
 from compaction_service.engine.formats.base import Format
 from compaction_service.engine.summary.span import SpanMessage
 from compaction_service.engine.types import Entry
@@ -29,7 +29,8 @@ def span_messages(fmt: Format, rows: Sequence[dict[str, Any]]) -> tuple[SpanMess
 
 
 def span_of_entries(fmt: Format, entries: Sequence[Entry], times: Iterable[Any]) -> tuple[SpanMessage, ...]:
-    numbers = exchange_numbers(entries)
+    """Entries with bodies and their times, as the summary engine reads them."""
+    numbers = [number for number, one in enumerate(group(entries)) for _ in range(one.start, one.end)]
     return tuple(
         SpanMessage(
             position=entry.position,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from django.utils import timezone
@@ -22,14 +23,7 @@ def lock_conversation(compaction: Compaction) -> Conversation:
 
 def job_terms(conversation: Conversation, compaction: Compaction) -> Terms:
     """The terms under the policy the compaction was asked with; window and factor are the conversation's now."""
-    terms = terms_of(conversation, {})
-    return Terms(
-        policy=Policy.from_dict(compaction.policy),
-        sources=terms.sources,
-        window=terms.window,
-        factor=terms.factor,
-        calibrated=terms.calibrated,
-    )
+    return replace(terms_of(conversation, {}), policy=Policy.from_dict(compaction.policy))
 
 
 def open_job(compaction: Compaction, tenant: Tenant) -> Pass | None:

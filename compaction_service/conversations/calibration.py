@@ -36,7 +36,7 @@ def learn(
 
     Only a report for the context as it is now can be compared with our count; models counted exactly are not calibrated.
     """
-    if usage is None or context_version != str(conversation.version) or terms.window.method == "exact":
+    if usage is None or context_version != str(conversation.version) or terms.spec.method == "exact":
         return terms
     reported = input_tokens(usage)
     counted = (

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from compaction_service.conversations import selectors
 from compaction_service.conversations.models import Conversation
-from compaction_service.conversations.spans import span_messages
+from compaction_service.conversations.state import synthetic_tokens
+from compaction_service.compactions.spans import span_of_entries
 from compaction_service.conversations.terms import Terms, breakdown, meter, terms_of
 from compaction_service.engine import fit, formats
-from compaction_service.engine.projection import Parts, part_tokens, render
+from compaction_service.engine.formats.base import Format
+from compaction_service.engine.projection import part_tokens, render
 from compaction_service.engine.summary import extractive
-from compaction_service.engine.types import Entry, Summary
+from compaction_service.engine.types import Call, Entry, Summary
+
+ROUNDING = 5  # raw tokens: each of the five parts of a meter is rounded up by itself
 
 
 @dataclass(frozen=True)
@@ -50,7 +55,7 @@ def etag(conversation: Conversation, terms: Terms) -> str:
         limits.limit,
         limits.reserve,
         terms.factor,
-        terms.window.tokenizer,
+        terms.spec.tokenizer,
     )
     return '"' + hashlib.sha256(repr(seen).encode()).hexdigest()[:32] + '"'
 
@@ -65,17 +70,25 @@ def context_read(conversation: Conversation, terms: Terms) -> Context:
     within, degraded = fits(conversation, terms), False
     shown = breakdown(conversation, terms)
     if not within:
+        synthetic = synthetic_tokens(fmt, terms.counter, (Call("id", "name"),))
         fitted = fit.fit(
             fmt,
             parts,
-            budget=terms.budget,
+            budget=terms.budget - ROUNDING,
             system_tokens=conversation.system_tokens,
             tools_tokens=conversation.tools_tokens,
-            counter=terms.counter,
-            extract=lambda entries, bound: _extract(conversation, terms, entries, bound),
+            synthetic_tokens=synthetic,
+            count=terms.counter.text,
+            extract=partial(_extract, fmt, terms),
         )
         parts, degraded = fitted.parts, fitted.degraded
-        shown = {name: terms.shown(raw) for name, raw in fitted.breakdown.items()}
+        raw = part_tokens(
+            parts,
+            system_tokens=conversation.system_tokens,
+            tools_tokens=conversation.tools_tokens,
+            synthetic_tokens=synthetic,
+        )
+        shown = {name: terms.shown(tokens) for name, tokens in raw.items()}
     rendered = render(fmt, parts)
     return Context(
         fits=True,
@@ -87,9 +100,27 @@ def context_read(conversation: Conversation, terms: Terms) -> Context:
             "fits": True,
             "degraded": degraded,
             "context_version": str(conversation.version),
-            "summaries": [summary.id for summary in parts.summaries],
+            "summaries": [summary.id for summary in parts.summaries if summary.id],
             "covered": {"from": 1, "to": conversation.covered_to} if conversation.covered_to else None,
             "carried": [entry.position for entry in parts.carried],
             "masked": [entry.position for entry in (*parts.carried, *parts.tail) if entry.masked],
         },
+    )
+
+
+def _extract(fmt: Format, terms: Terms, entries: Sequence[Entry], tokens: int) -> Summary:
+    """An extractive summary for this answer only: it has no id, and nothing of it is stored."""
+    span = span_of_entries(fmt, entries, (None for _ in entries))
+    label = terms.counter.message(fmt.name, fmt.summary_message("", terms.policy.summary_prefix))
+    room = max(1, tokens - label)
+    made = extractive.extract(
+        span, sections=terms.policy.summary_sections, bound=room, target=room, count=terms.counter.text, previous=None
+    )
+    shown = fmt.summary_message(made.text, terms.policy.summary_prefix)
+    return Summary(
+        id="",
+        text=made.text,
+        tokens=terms.counter.message(fmt.name, shown),
+        from_position=entries[0].position,
+        to_position=entries[-1].position,
     )

@@ -46,7 +46,7 @@ class NewConversation:
 def conversation_create(*, tenant: Tenant, new: NewConversation) -> Appended:
     """A conversation with its first messages, all or nothing. Runs inside the tenant's scope.
 
-    Raises `ApiError` 409 for an `external_id` that is taken, `PolicyError`, `UnknownModel`, `MessageError`.
+    Raises `ApiError` (409 for an `external_id` that is taken, 400 for an unknown model), `PolicyError`, `MessageError`.
     """
     conversation = Conversation(
         id=uuid7(),
@@ -62,9 +62,8 @@ def conversation_create(*, tenant: Tenant, new: NewConversation) -> Appended:
     )
     terms = _adopt_model(conversation, tenant)
     fmt = formats.get(new.format)
-    if new.system is not None:
-        fmt.check_system(new.system, "system")
-        system_set(conversation, terms, fmt, new.system)
+    fmt.check_system(new.system, "system")
+    system_set(conversation, terms, fmt, new.system)
     if new.tools is not None:
         fmt.check_tools(new.tools, "tools")
         tools_set(conversation, terms, fmt, new.tools)
@@ -84,10 +83,9 @@ def conversation_create(*, tenant: Tenant, new: NewConversation) -> Appended:
 def _adopt_model(conversation: Conversation, tenant: Tenant) -> Terms:
     """Take tokenizer and factor of the conversation's model; checks that its policy goes with the window."""
     terms = terms_of(conversation, tenant.policy)
-    conversation.tokenizer = terms.window.tokenizer
-    conversation.factor = terms.window.factor
+    conversation.tokenizer = terms.spec.tokenizer
+    conversation.factor = terms.spec.factor
     conversation.calibrated = False
-    terms = terms_of(conversation, tenant.policy)
     _ = terms.limits  # raises PolicyError for a reserve that leaves no window
     return terms
 
@@ -107,7 +105,7 @@ def conversation_update(*, tenant: Tenant, ref: str, changes: Mapping[str, Any])
         conversation.retry_from_tokens = None
     terms = terms_of(conversation, tenant.policy)
     if "model" in changes and changes["model"] != conversation.model:
-        conversation.model = changes["model"]
+        conversation.model, conversation.calibrated = changes["model"], False
         terms = _adopt_model(conversation, tenant)
         conversation.retry_from_tokens = None
         fields.append("tokenizer")

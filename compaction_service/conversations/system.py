@@ -10,9 +10,9 @@ from compaction_service.engine.types import JSON
 
 
 def system_set(conversation: Conversation, terms: Terms, fmt: Format, system: JSON) -> None:
-    """Store and count `system`; null takes it away."""
+    """Store and count `system`; null takes it away. What any request costs is counted with it (tokens.Counter.system)."""
     conversation.system = None if system is None else jsontext.dumps(system)
-    conversation.system_tokens = 0 if system is None else terms.counter.system(fmt.name, system)
+    conversation.system_tokens = terms.counter.system(fmt.name, system)
     _fixed_chars(conversation)
 
 

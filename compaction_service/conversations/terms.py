@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from compaction_service.api.errors import ApiError
 from compaction_service.conversations.models import Conversation
 from compaction_service.engine import policy as policies
 from compaction_service.engine.policy import Limits, Policy
-from compaction_service.registry.selectors import Window, window_for
-from compaction_service.tokens.messages import Counter, counter_for
+from compaction_service.registry.selectors import model_get
+from compaction_service.registry.specs import ModelSpec, UnknownModel, Window, WindowUnknown, unlisted, window_for
+from compaction_service.tokens.messages import Counter
 
 PARTS = ("system", "tools", "summaries", "carried", "tail")
 
@@ -23,17 +25,19 @@ class Terms:
 
     policy: Policy
     sources: dict[str, str]
+    spec: ModelSpec
     window: Window
     factor: float
     calibrated: bool
 
     @cached_property
     def limits(self) -> Limits:
-        return policies.limit(self.policy, self.window.tokens, self.window.max_output)
+        return policies.limit(self.policy, self.window.tokens, self.spec.max_output)
 
-    @cached_property
+    @property
     def counter(self) -> Counter:
-        return counter_for(self.window.tokenizer, self.window.factor, self.window.method)
+        """Counts raw tokens."""
+        return self.spec.counter
 
     @property
     def budget(self) -> int:
@@ -50,7 +54,7 @@ class Terms:
 
     @property
     def method(self) -> str:
-        return "calibrated" if self.calibrated else self.window.method
+        return "calibrated" if self.calibrated else self.spec.method
 
 
 def terms_of(
@@ -62,16 +66,41 @@ def terms_of(
 ) -> Terms:
     """The terms of a conversation, optionally as another model or a call's own policy would have them.
 
-    Raises `PolicyError` where the levels do not go together, `UnknownModel` where no window is known.
+    Raises `PolicyError` where the levels do not go together, `ApiError` 400 where no window is known.
     """
     policy, sources = policies.resolve(
         [("tenant", tenant_policy), ("conversation", conversation.policy), ("call", call or {})]
     )
-    given = conversation.context_window if model is None else None
-    window = window_for(given, model or conversation.model)
     own = model is None or model == conversation.model
-    factor = conversation.factor if own else window.factor
-    return Terms(policy, sources, window, factor, conversation.calibrated and own)
+    spec, window = model_for(model or conversation.model, conversation.context_window if own else None)
+    factor = conversation.factor if own and conversation.calibrated else spec.factor
+    return Terms(policy, sources, spec, window, factor, conversation.calibrated and own)
+
+
+def model_for(name: str, context_window: int | None) -> tuple[ModelSpec, Window]:
+    """What is known of a model, and the window that counts: the one given, else the registry's.
+
+    Raises `ApiError` 400 (`attr: model`) naming the nearest names, unless the window is given.
+    """
+    try:
+        spec = model_get(name)
+    except UnknownModel as unknown:
+        if context_window is None:
+            near = f" Did you mean {', '.join(unknown.nearest)}?" if unknown.nearest else ""
+            raise ApiError(
+                400,
+                "model_unknown",
+                f"The registry does not know this model.{near} Or give its `context_window`.",
+                attr="model",
+                extra={"nearest": list(unknown.nearest)},
+            ) from None
+        spec = unlisted(name)
+    try:
+        return spec, window_for(context_window, spec)
+    except WindowUnknown:
+        raise ApiError(
+            400, "window_unknown", "The registry does not know this model's window: give `context_window`.", attr="model"
+        ) from None
 
 
 def breakdown(conversation: Conversation, terms: Terms) -> dict[str, int]:
