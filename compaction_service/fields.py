@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.db import models
 
 from compaction_service.engine import jsontext
 
+if TYPE_CHECKING:
+    _Text = models.TextField[Any, Any]  # Django's fields are generic in their stubs only
+else:
+    _Text = models.TextField
 
-class JSONText(models.TextField):  # type: ignore[type-arg]
+
+class JSONText(_Text):
     """JSON kept as text. Values are plain Python; the database cannot look inside."""
 
     def from_db_value(self, value: str | None, _expression: Any, _connection: Any) -> Any:

@@ -6,7 +6,6 @@ import secrets
 from typing import Any
 
 from compaction_service import env
-from compaction_service.env import BASE_DIR
 
 DEBUG = env.boolean("DEBUG")
 # Commands such as `makemigrations` and `spectacular` need no secrets; check E001 refuses to serve on made-up ones.
@@ -111,9 +110,9 @@ USE_TZ = True
 USE_I18N = False
 
 STATIC_URL = "/static/"
-STATIC_ROOT = BASE_DIR / "staticfiles"
-# Without `collectstatic` (a laptop) the files are served from the packages; an image collects them at build time.
-WHITENOISE_USE_FINDERS = not STATIC_ROOT.is_dir()
+# An image collects the files at build time and sets STATIC_ROOT; a laptop serves them from the packages.
+STATIC_ROOT = env.text("STATIC_ROOT") or None
+WHITENOISE_USE_FINDERS = STATIC_ROOT is None
 WHITENOISE_AUTOREFRESH = False
 
 # Behind a TLS proxy: HTTPS=true. The proxy must set X-Forwarded-Proto itself, never pass a client's on.
@@ -129,8 +128,7 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = 4 * 1024 * 1024
 MAX_BODY_BYTES = env.integer("MAX_BODY_BYTES", 32 * 1024 * 1024, minimum=1024)
 
 # A waiting request holds one of the server's threads: they may take a share of them, and others then do not wait.
-WEB_THREADS = env.integer("WEB_THREADS", 16, minimum=2)
-WAITING_REQUESTS = max(1, WEB_THREADS * 3 // 4)
+WAITING_REQUESTS = max(1, env.integer("DATABASE_POOL_SIZE", 16, minimum=1) // 2)
 
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["compaction_service.api.authentication.KeyAuthentication"],
@@ -178,5 +176,10 @@ LOGGING = {
         "django": {"handlers": [], "propagate": True, "level": "INFO"},
         "django.server": {"handlers": ["stderr"], "propagate": False, "level": "WARNING"},
         "django.request": {"level": "CRITICAL"},
+        # A line for each message received and done; what a job did is in its rows.
+        "celery.worker.strategy": {"level": "WARNING"},
+        "celery.app.trace": {"level": "WARNING"},
+        "celery.beat": {"level": "WARNING"},
+        "httpx": {"level": "WARNING"},
     },
 }

@@ -12,7 +12,7 @@ from celery import Celery, signals
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "compaction_service.settings")
 
-import django  # noqa: E402
+import django
 
 django.setup()
 
@@ -33,7 +33,7 @@ app.conf.update(
     worker_hijack_root_logger=False,
     worker_enable_remote_control=False,  # nobody steers workers by message; pidbox replies would pile up in Redis
     worker_send_task_events=False,
-    worker_cancel_long_running_tasks_on_connection_loss=False,  # the lease decides; a lost broker costs no finished call
+    worker_cancel_long_running_tasks_on_connection_loss=False,  # a lost broker costs no finished call
     broker_connection_retry_on_startup=True,
     broker_transport_options={
         "visibility_timeout": limits.VISIBILITY_TIMEOUT,
@@ -50,8 +50,8 @@ app.conf.update(
 @signals.worker_init.connect
 def _prepare(**_: Any) -> None:
     """Refuse an unsafe database role, and import litellm once, before the first wake-up."""
+    from compaction_service.checks import assert_safe_role
     from compaction_service.llm.client import preload
-    from tenants.checks import assert_safe_role
 
     assert_safe_role()
     limits.check()

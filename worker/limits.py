@@ -7,7 +7,9 @@ from compaction_service.compactions.steps import CALL_TIMEOUT
 
 SWEEP = 1.0  # seconds between sweeps: what a lost wake-up costs at most
 SWEEP_WAKES = 64  # wake-ups a sweep sends at most: a full worker process
-VISIBILITY_TIMEOUT = 900  # seconds until Redis redelivers an unacknowledged message; a redelivered wake-up finds no due row
+VISIBILITY_TIMEOUT = (
+    900  # seconds until Redis redelivers an unacknowledged message; a redelivered wake-up finds no due row
+)
 
 
 def check() -> None:

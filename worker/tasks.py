@@ -11,7 +11,7 @@ from worker.app import app
 logger = logging.getLogger(__name__)
 
 
-@app.task(name="compactions.run")  # type: ignore[untyped-decorator]
+@app.task(name="compactions.run")
 def run() -> None:
     """Claim the next due pass, whichever tenant's turn it is, and run it. Nothing due: nothing happens."""
     claim = claims.claim()
@@ -19,7 +19,7 @@ def run() -> None:
         jobs.run(claim)
 
 
-@app.task(name="compactions.sweep")  # type: ignore[untyped-decorator]
+@app.task(name="compactions.sweep")
 def sweep() -> None:
     """Wake-ups for due rows: heals lost messages, expired leases and retries that have come due.
 

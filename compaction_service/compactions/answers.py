@@ -10,6 +10,7 @@ from compaction_service.compactions.plans import Planned
 from compaction_service.conversations.models import Conversation
 from compaction_service.conversations.terms import Terms, breakdown
 
+
 def compaction(row: Compaction, passes: list[Pass]) -> dict[str, Any]:
     """The log entry (semantics 10). What its transparency leaves out was never written."""
     ratio = round(row.tokens_in / row.tokens_out, 2) if row.tokens_in and row.tokens_out else None
@@ -114,4 +115,3 @@ def summary(row: Summary, children: list[Any]) -> dict[str, Any]:
 
 def _ms(start: datetime | None, end: datetime | None) -> int | None:
     return None if start is None or end is None else round((end - start).total_seconds() * 1000)
-

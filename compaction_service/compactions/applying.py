@@ -17,11 +17,11 @@ from compaction_service.engine import formats, jsontext
 def apply(compaction: Compaction, final: Final) -> None:
     """End a running compaction with this summary: applied, or skipped (not smaller), or stale (semantics 10, 11).
 
-    An append since the plan changes nothing here: its positions lie after the span. An edit, a pin or another node does.
+    An append since the plan changes nothing here: its positions lie after the span. An edit, a pin, another node does.
     """
     conversation = lock_conversation(compaction)
     terms = job_terms(conversation, compaction)
-    last = compaction.to_position or 0
+    last = compaction.span.last
     planned = plan_for(conversation, terms, up_to=last, keep=True)
     if bytes(compaction.input_hash or b"") != input_hash(conversation, planned.nodes, last):
         end(compaction, conversation, terms, Outcome.STALE, "input_changed")
@@ -50,20 +50,19 @@ def apply(compaction: Compaction, final: Final) -> None:
     end(compaction, conversation, terms, Outcome.APPLIED)
 
 
-def _node(
-    compaction: Compaction, conversation: Conversation, terms: Terms, planned: Planned, final: Final
-) -> Summary:
+def _node(compaction: Compaction, conversation: Conversation, terms: Terms, planned: Planned, final: Final) -> Summary:
     """The new rolling node: over the old span and the new (semantics 7, sliding)."""
     shown = formats.get(conversation.format).summary_message(final.text, terms.policy.summary_prefix)
     first = planned.nodes[0] if planned.nodes else None
+    span = compaction.span
     return Summary(
         tenant_id=compaction.tenant_id,
         conversation_id=conversation.id,
         compaction=compaction,
-        from_position=first.from_position if first else compaction.from_position,
-        to_position=compaction.to_position,
-        from_turn=first.from_turn if first else compaction.from_turn,
-        to_turn=compaction.to_turn,
+        from_position=first.from_position if first else span.first,
+        to_position=span.last,
+        from_turn=first.from_turn if first else span.first_turn,
+        to_turn=span.last_turn,
         text=final.text,
         sections=final.sections,
         tokens=terms.counter.message(conversation.format, shown),

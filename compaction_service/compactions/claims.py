@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from datetime import timedelta
+from typing import Any
 
 from django.db import connections, transaction
 from django.utils import timezone
@@ -46,7 +47,7 @@ def release(claim: Claim, *, delay: timedelta = timedelta(0), progress: bool = T
 
     `progress` starts the count of executions anew.
     """
-    values = {"fence": None, "lease_until": None, "next_at": timezone.now() + delay}
+    values: dict[str, Any] = {"fence": None, "lease_until": None, "next_at": timezone.now() + delay}
     if progress:
         values["attempts"] = 0
     return Work.objects.filter(pk=claim.compaction_id, fence=claim.fence).update(**values) == 1

@@ -12,7 +12,7 @@ from compaction_service.conversations.state import commit
 from compaction_service.conversations.terms import Terms, terms_of
 from compaction_service.engine.admit import Ledger
 from compaction_service.usage.models import Call
-from tenants.models import Tenant
+from tenants.selectors import tenant_get
 
 STATUS_OF = {
     Outcome.APPLIED: Status.SUCCEEDED,
@@ -24,7 +24,7 @@ STATUS_OF = {
 }
 
 
-class NotLive(Exception):
+class NotLive(Exception):  # noqa: N818 -- it says what is so
     """The compaction had ended already: nothing was changed."""
 
 
@@ -41,7 +41,9 @@ def end(compaction: Compaction, conversation: Conversation, terms: Terms, outcom
     compaction.llm_tokens_in = spent["tokens_in"] or 0
     compaction.llm_tokens_out = spent["tokens_out"] or 0
     compaction.cost = spent["cost"] or 0
-    if not Compaction.objects.filter(id=compaction.id, status__in=LIVE).update(status=compaction.status, **_final(compaction)):
+    if not Compaction.objects.filter(id=compaction.id, status__in=LIVE).update(
+        status=compaction.status, **_final(compaction)
+    ):
         raise NotLive
     compaction.save()
     Work.objects.filter(pk=compaction.id).delete()
@@ -63,8 +65,8 @@ def _final(compaction: Compaction) -> dict[str, object]:
 
 
 def _next(compaction: Compaction, conversation: Conversation) -> Compaction | None:
-    """The follow-up a request left behind, else what the trigger says of the conversation and its policy as they are now."""
-    terms = terms_of(conversation, Tenant.objects.get(id=conversation.tenant_id).policy)
+    """The follow-up a request left behind, else what the trigger says of conversation and policy as they are now."""
+    terms = terms_of(conversation, tenant_get().policy)
     if compaction.follow_up is not None:
         wanted = dict(compaction.follow_up)
         return requests.start(

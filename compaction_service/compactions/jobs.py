@@ -1,7 +1,7 @@
 """Running a compaction, one pass per task: begin (a transaction), the work (none), finish (a transaction).
 
-The automaton of compaction and pass is in docs/design.md. Every write after the work is under the fence of the claim: a late
-worker's result is refused, and its cost recorded all the same.
+The automaton of compaction and pass is in docs/design.md. Every write after the work is under the fence of the claim: a
+late worker's result is refused, and its cost recorded all the same.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MOST_ATTEMPTS = 5
 RETRY_AFTER = timedelta(seconds=1)
 
 
-class Crashed(Exception):
+class Crashed(Exception):  # noqa: N818 -- it says what happened
     """A pass ended with an exception nobody expected; says its type only."""
 
 
@@ -51,9 +51,9 @@ def run(claim: Claim) -> None:
             result = execute(step)
             with tenant_scope(claim.tenant_id):
                 finish(claim, step, result)
-        except Exception as error:
-            # The row is tried again, a bounded number of times. Only the kind is told: a message may quote the conversation.
-            logger.error("pass failed", extra={"compaction": str(claim.compaction_id), "error": type(error).__name__})  # noqa: TRY400
+        except Exception as error:  # noqa: BLE001 -- whatever it is, the row is tried again, a bounded number of times
+            # Only the kind is told: a message may quote the conversation.
+            logger.error("pass failed", extra={"compaction": str(claim.compaction_id), "error": type(error).__name__})
             claims.release(claim, delay=RETRY_AFTER, progress=False)
             raise Crashed(type(error).__name__) from None
         finally:
@@ -150,7 +150,7 @@ def _close(one: Pass, status: PassStatus, error: str = "") -> None:
 
 
 def _failed(claim: Claim, compaction: Compaction, one: Pass, step: Step, result: Result) -> None:
-    """A call that gave no completion: a shorter chunk, another attempt later, or the next model (semantics 7, Retry)."""
+    """A call that gave nothing: a shorter chunk, another attempt later, or the next model (semantics 7, Retry)."""
     error = result.error
     if error is None or step.model is None:
         raise ValueError("not a failed call")
@@ -159,7 +159,8 @@ def _failed(claim: Claim, compaction: Compaction, one: Pass, step: Step, result:
         _queue(claim, compaction, one.number + 1, kind=PassKind.SUMMARY)
         return
     first = one.first_attempt_at or timezone.now()
-    delay = next_delay(one.attempts, error, first.timestamp(), timezone.now().timestamp(), random.Random())  # noqa: S311 -- jitter
+    now = timezone.now().timestamp()
+    delay = next_delay(one.attempts, error, first.timestamp(), now, random.Random())  # noqa: S311 -- jitter
     if delay is not None:
         one.status, one.error = PassStatus.QUEUED, error.code
         one.save()

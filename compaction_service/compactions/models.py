@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
@@ -11,7 +11,7 @@ from django.db.models import Q
 from compaction_service.conversations.models import Conversation
 from compaction_service.fields import JSONText
 from compaction_service.ids import uuid7
-from tenants.models import TenantModel
+from tenants.scope import TenantModel
 
 
 class Status(models.TextChoices):
@@ -50,6 +50,15 @@ class Review(models.TextChoices):
     UNREVIEWED = "unreviewed"
     APPROVED = "approved"
     FLAGGED = "flagged"
+
+
+class Span(NamedTuple):
+    """Positions and turns of what is covered, ends included."""
+
+    first: int
+    last: int
+    first_turn: int
+    last_turn: int
 
 
 class Compaction(TenantModel):
@@ -126,6 +135,15 @@ class Compaction(TenantModel):
 
     def __str__(self) -> str:
         return str(self.id)
+
+    @property
+    def span(self) -> Span:
+        """What it covers. Raises ValueError before it was planned."""
+        ends = (self.from_position, self.to_position, self.from_turn, self.to_turn)
+        first, last, first_turn, last_turn = ends
+        if first is None or last is None or first_turn is None or last_turn is None:
+            raise ValueError("not planned yet")
+        return Span(first, last, first_turn, last_turn)
 
 
 class PassKind(models.TextChoices):
@@ -232,7 +250,9 @@ class Work(models.Model):
     Outside row-level security so that a claim can be fair over tenants; it holds ids, numbers and times only.
     """
 
-    compaction = models.OneToOneField(Compaction, primary_key=True, on_delete=models.CASCADE, db_constraint=False)
+    compaction = models.OneToOneField(
+        Compaction, primary_key=True, on_delete=models.CASCADE, related_name="+", db_constraint=False
+    )
     tenant_id = models.UUIDField()
     priority = models.SmallIntegerField(default=0)  # higher first: overflow 3, tool_call 2, manual 1, threshold 0
     next_at = models.DateTimeField()

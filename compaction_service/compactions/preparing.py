@@ -11,7 +11,6 @@ from compaction_service.compactions.spans import span_messages, span_rows
 from compaction_service.compactions.starting import job_terms
 from compaction_service.compactions.steps import Model, Step
 from compaction_service.conversations.models import Conversation
-from compaction_service.conversations.terms import Terms
 from compaction_service.engine import formats
 from compaction_service.engine.summary.span import SpanMessage
 from compaction_service.registry.selectors import summarizer_spec
@@ -28,7 +27,7 @@ def step_of(compaction: Compaction, one: Pass, tenant: Tenant) -> Step:
     conversation = Conversation.objects.get(id=compaction.conversation_id)
     terms = job_terms(conversation, compaction)
     fmt = formats.get(conversation.format)
-    first, last = compaction.from_position or 0, compaction.to_position or 0
+    first, last = compaction.span.first, compaction.span.last
     span = span_messages(fmt, span_rows(conversation.id, first, last))
     done = list(compaction.passes.filter(status=PassStatus.SUCCEEDED).order_by("number"))
     work = compaction.work
@@ -49,7 +48,7 @@ def step_of(compaction: Compaction, one: Pass, tenant: Tenant) -> Step:
         previous=_running(conversation, done, extractive=not one.model),
         text=done[-1].output if one.kind == PassKind.RESUMMARIZE else "",
         text_tokens=terms.counter.text(done[-1].output) if one.kind == PassKind.RESUMMARIZE else None,
-        tail=_tail(conversation, terms, last),
+        tail=_tail(conversation, last),
         replaced_tokens=compaction.tokens_in or 0,
         target=work["target"],
         bound=max(1, terms.raw(work["bound"])),
@@ -67,7 +66,7 @@ def _running(conversation: Conversation, done: Sequence[Pass], *, extractive: bo
     return "\n\n".join(nodes.values_list("text", flat=True))
 
 
-def _tail(conversation: Conversation, terms: Terms, last: int) -> tuple[SpanMessage, ...]:
+def _tail(conversation: Conversation, last: int) -> tuple[SpanMessage, ...]:
     end = conversation.last_position
     rows = span_rows(conversation.id, max(last + 1, end - TAIL_MESSAGES + 1), end)
     return span_messages(formats.get(conversation.format), rows)

@@ -13,6 +13,7 @@ from compaction_service.conversations.models import CompactionState, Conversatio
 from compaction_service.conversations.terms import Terms, breakdown, trigger_tokens
 from compaction_service.engine.policy import crossed
 from compaction_service.ids import uuid7
+from tenants.scope import required_tenant
 
 PRIORITY = {Trigger.THRESHOLD: 0, Trigger.MANUAL: 1, Trigger.TOOL_CALL: 2, Trigger.OVERFLOW: 3}
 
@@ -44,7 +45,9 @@ def automatic(conversation: Conversation, terms: Terms, *, at_rest: bool, reques
     return start(conversation, terms, trigger, requested_by=requested_by)
 
 
-def start(conversation: Conversation, terms: Terms, trigger: Trigger, *, requested_by: str, **fields: Any) -> Compaction:
+def start(
+    conversation: Conversation, terms: Terms, trigger: Trigger, *, requested_by: str, **fields: Any
+) -> Compaction:
     """A queued compaction, not yet saved, marked live on the conversation: save both in one transaction (`enqueue`)."""
     policy = fields.pop("policy", None) or terms.policy.as_dict()
     compaction = Compaction(
@@ -69,7 +72,7 @@ def enqueue(compaction: Compaction) -> None:
     compaction.save(force_insert=True)
     Work.objects.create(
         compaction_id=compaction.id,
-        tenant_id=compaction.tenant_id,
+        tenant_id=required_tenant(),
         priority=PRIORITY[Trigger(compaction.trigger)],
         next_at=timezone.now(),
     )

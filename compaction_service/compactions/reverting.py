@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import uuid
+
 from django.utils import timezone
 
 from compaction_service.api.errors import ApiError
@@ -16,7 +18,7 @@ from compaction_service.engine.exchanges import group
 from tenants.models import Tenant
 
 
-def compaction_revert(tenant: Tenant, compaction_id: object) -> Compaction:
+def compaction_revert(tenant: Tenant, compaction_id: uuid.UUID) -> Compaction:
     """Undo it: its node is `reverted`, what it superseded or merged is active again, its span live again.
 
     Raises `ApiError` 404, or 409 unless it is the conversation's newest applied compaction and none is live.
@@ -24,7 +26,9 @@ def compaction_revert(tenant: Tenant, compaction_id: object) -> Compaction:
     compaction = compaction_get(compaction_id)
     conversation = Conversation.objects.select_for_update().get(id=compaction.conversation_id)
     if conversation.compaction_live is not None:
-        raise ApiError(409, "compaction_live", "A compaction of this conversation is live: cancel it or wait for its end.")
+        raise ApiError(
+            409, "compaction_live", "A compaction of this conversation is live: cancel it or wait for its end."
+        )
     newest = (
         Compaction.objects.filter(conversation_id=conversation.id, outcome=Outcome.APPLIED, reverted_at=None)
         .order_by("-id")
@@ -45,7 +49,7 @@ def compaction_revert(tenant: Tenant, compaction_id: object) -> Compaction:
     return newest
 
 
-def compaction_get(compaction_id: object) -> Compaction:
+def compaction_get(compaction_id: uuid.UUID) -> Compaction:
     """One compaction of the tenant in scope. Raises `ApiError` 404."""
     found = Compaction.objects.filter(id=compaction_id).first()
     if found is None:
@@ -68,7 +72,7 @@ def _pinned_exchanges(conversation: Conversation) -> set[int]:
     if not covered.filter(pinned=True).exists():
         return set()
     entries = [entry_of(row) for row in covered.order_by("position").values(*PLANNING_FIELDS)]
-    pinned = set()
+    pinned: set[int] = set()
     for exchange in group(entries):
         members = entries[exchange.start : exchange.end]
         if any(entry.pinned for entry in members):

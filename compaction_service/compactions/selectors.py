@@ -6,7 +6,6 @@ import uuid
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-
 from django.db.models import Q, QuerySet
 from drf_spectacular.utils import OpenApiParameter
 
@@ -91,5 +90,3 @@ def originals_of(node: Summary) -> QuerySet[Message]:
         position__lte=node.to_position,
         erased_at=None,
     )
-
-

@@ -55,7 +55,9 @@ class CompactionIn(StrictSerializer):
     )
     overflow = OverflowIn(required=False, help_text="With trigger overflow: the provider's numbers.")
     dry_run = serializers.BooleanField(default=False, help_text="Answer with the plan; change nothing, call no model.")
-    wait = serializers.FloatField(default=0, min_value=0, max_value=60, help_text="Seconds to wait for its end at most.")
+    wait = serializers.FloatField(
+        default=0, min_value=0, max_value=60, help_text="Seconds to wait for its end at most."
+    )
 
 
 class ContextTokens(serializers.Serializer[Any]):
@@ -121,7 +123,9 @@ class CompactionOut(serializers.Serializer[Any]):
     passes = PassOut(many=True, help_text="In order.")
     llm_tokens_in = serializers.IntegerField(help_text="Of all calls, failed and late ones too.")
     llm_tokens_out = serializers.IntegerField(help_text="Of all calls, failed and late ones too.")
-    cost = serializers.DecimalField(max_digits=14, decimal_places=8, help_text="US dollars, as far as prices are known.")
+    cost = serializers.DecimalField(
+        max_digits=14, decimal_places=8, help_text="US dollars, as far as prices are known."
+    )
     queued_ms = serializers.IntegerField(allow_null=True, help_text="From the request to the start.")
     duration_ms = serializers.IntegerField(allow_null=True, help_text="From the start to the end.")
     review = serializers.ChoiceField(choices=Review.choices, help_text="What a reviewer said.")
@@ -137,7 +141,9 @@ class PlanOut(serializers.Serializer[Any]):
     span = Span(allow_null=True, help_text="What it would cover; null: nothing.")
     irreducible = serializers.CharField(allow_null=True, help_text="Why there is nothing to cover.")
     kept = serializers.ListField(child=serializers.IntegerField(), help_text="Positions that would stay live.")
-    carried = serializers.ListField(child=serializers.IntegerField(), help_text="Positions shown verbatim all the same.")
+    carried = serializers.ListField(
+        child=serializers.IntegerField(), help_text="Positions shown verbatim all the same."
+    )
     tokens = serializers.IntegerField(help_text="Of the context now.")
     predicted_tokens = serializers.IntegerField(help_text="Of the context then, the summary at its target length.")
     target_reached = serializers.BooleanField(help_text="Whether that is under the target.")

@@ -23,7 +23,14 @@ from compaction_service.conversations.state import commit
 from compaction_service.conversations.terms import Terms, breakdown, terms_of
 from tenants.models import Tenant
 
-__all__ = ["Asked", "compaction_cancel", "compaction_preview", "compaction_request", "compaction_review", "compaction_revert"]
+__all__ = [
+    "Asked",
+    "compaction_cancel",
+    "compaction_preview",
+    "compaction_request",
+    "compaction_revert",
+    "compaction_review",
+]
 
 
 @dataclass(frozen=True)
@@ -39,7 +46,12 @@ class Asked:
     reported_tokens: int | None = None  # by the provider that refused the context
 
     def parameters(self, terms: Terms) -> dict[str, Any]:
-        return {"focus": self.focus, "instructions": self.instructions, "up_to": self.up_to, "policy": terms.policy.as_dict()}
+        return {
+            "focus": self.focus,
+            "instructions": self.instructions,
+            "up_to": self.up_to,
+            "policy": terms.policy.as_dict(),
+        }
 
 
 def compaction_preview(tenant: Tenant, ref: str, asked: Asked) -> tuple[Conversation, Terms, Planned]:
@@ -56,13 +68,11 @@ def compaction_request(tenant: Tenant, ref: str, asked: Asked) -> tuple[Compacti
     """
     conversation = conversation_get(ref, lock=True)
     if asked.up_to is not None and not 1 <= asked.up_to <= conversation.last_position:
-        raise ApiError(
-            400, "out_of_range", f"Must be a position from 1 to {conversation.last_position}.", attr="up_to"
-        )
+        raise ApiError(400, "out_of_range", f"Must be a position from 1 to {conversation.last_position}.", attr="up_to")
     _learn_overflow(conversation, tenant, asked)
     terms = terms_of(conversation, tenant.policy, call=asked.policy)
     if conversation.compaction_live is not None:
-        return _join(conversation, terms, asked), True
+        return _join(conversation.compaction_live, terms, asked), True
     planned = plan_for(conversation, terms, up_to=asked.up_to)
     compaction = requests.start(
         conversation, terms, asked.trigger, requested_by=asked.requested_by, **asked.parameters(terms)
@@ -80,18 +90,16 @@ def compaction_request(tenant: Tenant, ref: str, asked: Asked) -> tuple[Compacti
     return compaction, False
 
 
-def _join(conversation: Conversation, terms: Terms, asked: Asked) -> Compaction:
+def _join(live_id: uuid.UUID, terms: Terms, asked: Asked) -> Compaction:
     """A second request joins the live one: a queued one takes its parameters, a running one keeps it to follow."""
-    live = Compaction.objects.get(id=conversation.compaction_live)
+    live = compaction_get(live_id)
     parameters = asked.parameters(terms)
     if live.status == Status.QUEUED:
         Compaction.objects.filter(id=live.id, status=Status.QUEUED).update(strategy=terms.policy.strategy, **parameters)
     else:
         follow_up = {"trigger": asked.trigger.value, "requested_by": asked.requested_by, **parameters}
         Compaction.objects.filter(id=live.id).update(follow_up=follow_up)
-    Work.objects.filter(pk=live.id).update(
-        priority=Greatest(F("priority"), Value(requests.PRIORITY[asked.trigger]))
-    )
+    Work.objects.filter(pk=live.id).update(priority=Greatest(F("priority"), Value(requests.PRIORITY[asked.trigger])))
     live.refresh_from_db()
     return live
 
@@ -108,7 +116,7 @@ def _learn_overflow(conversation: Conversation, tenant: Tenant, asked: Asked) ->
 
 
 def compaction_cancel(tenant: Tenant, compaction_id: uuid.UUID) -> Compaction:
-    """Cancel a live compaction; its worker's result will be refused. Raises `ApiError` 404, or 409 when it has ended."""
+    """Cancel a live compaction; its worker's result will be refused. `ApiError` 404, or 409 when it has ended."""
     compaction = compaction_get(compaction_id)
     conversation = lock_conversation(compaction)
     compaction.refresh_from_db()

@@ -57,13 +57,12 @@ def _write_plan(
     compaction: Compaction, conversation: Conversation, terms: Terms, planned: Planned, tenant: Tenant
 ) -> None:
     plan = planned.plan
-    turns = Message.objects.filter(
-        conversation_id=conversation.id, position__in=(plan.from_position, plan.to_position)
-    ).order_by("position")
-    first, last = (row["turn"] for row in _ends(turns.values("turn")))
+    ends = (plan.covered[0], plan.covered[-1])
+    found = Message.objects.filter(conversation_id=conversation.id, position__in=ends)
+    turns = dict(found.values_list("position", "turn"))
     compaction.status = Status.RUNNING
     compaction.from_position, compaction.to_position = plan.from_position, plan.to_position
-    compaction.from_turn, compaction.to_turn = first, last
+    compaction.from_turn, compaction.to_turn = turns[ends[0]], turns[ends[1]]
     compaction.carried = list(plan.carried)
     compaction.input_hash = input_hash(conversation, planned.nodes, plan.to_position or 0)
     compaction.tokens_in = plan.span_tokens + sum(node.tokens for node in planned.nodes)
@@ -76,11 +75,6 @@ def _write_plan(
         "chunk_tokens": None,
     }
     compaction.save()
-
-
-def _ends(rows: Any) -> tuple[Any, Any]:
-    found = list(rows)
-    return found[0], found[-1]
 
 
 def models_of(policy: Policy, tenant: Tenant) -> list[str]:

@@ -14,7 +14,8 @@ from compaction_service.compactions.models import Method, PassKind
 from compaction_service.engine.policy import Policy
 from compaction_service.engine.summary import accept as acceptance
 from compaction_service.engine.summary import bound as bounding
-from compaction_service.engine.summary import chunks, extractive, prompt, report
+from compaction_service.engine.summary import chunks, extractive, files, prompt, report
+from compaction_service.engine.summary import sections as sections_of
 from compaction_service.engine.summary.sections import Section
 from compaction_service.engine.summary.span import SpanMessage
 from compaction_service.llm.errors import CallError
@@ -117,7 +118,7 @@ def _extract(step: Step) -> Result:
     """Without a model: the summary of the whole span at once, or the cut of one that is too long (semantics 7)."""
     if step.kind == PassKind.RESUMMARIZE:
         text = bounding.cut(step.text, step.bound, step.count)
-        sections = report.reparse(text, step.policy.summary_sections)
+        sections = sections_of.parse(text, step.policy.summary_sections).sections
         notes = [{"cut_from_tokens": step.text_tokens, "to_tokens": step.count(text)}]
         return Result(Spent(), text=text, final=_final(step, text, sections, Method.LLM, notes))
     made = extractive.extract(
@@ -128,7 +129,9 @@ def _extract(step: Step) -> Result:
         count=step.count,
         previous=step.previous or None,
     )
-    return Result(Spent(), read=_ends(step.span), text=made.text, final=_final(step, made.text, made.sections, Method.EXTRACTIVE))
+    return Result(
+        Spent(), read=_ends(step.span), text=made.text, final=_final(step, made.text, made.sections, Method.EXTRACTIVE)
+    )
 
 
 def _ask(step: Step, model: Model) -> Result:
@@ -175,9 +178,7 @@ def _ask(step: Step, model: Model) -> Result:
     return _bounded(step, spent, read, judged)
 
 
-def _bounded(
-    step: Step, spent: Spent, read: tuple[int, int] | None, judged: acceptance.Accepted
-) -> Result:
+def _bounded(step: Step, spent: Spent, read: tuple[int, int] | None, judged: acceptance.Accepted) -> Result:
     """Fits; or goes on to the next pass; or is cut on sentence edges (semantics 7, Bound)."""
     follows = bounding.next_step(
         step.text_tokens, judged.tokens, step.bound, step.passes_done, step.policy.resummarize_max_passes
@@ -188,7 +189,7 @@ def _bounded(
     notes: list[dict[str, Any]] = []
     if follows == "cut":
         text = bounding.cut(text, step.bound, step.count)
-        sections = report.reparse(text, step.policy.summary_sections)
+        sections = sections_of.parse(text, step.policy.summary_sections).sections
         notes = [{"cut_from_tokens": judged.tokens, "to_tokens": step.count(text)}]
     return Result(spent, read=read, text=text, final=_final(step, text, sections, Method.LLM, notes))
 
@@ -197,16 +198,21 @@ def _final(
     step: Step, text: str, sections: list[Section], method: Method, notes: Sequence[dict[str, Any]] = ()
 ) -> Final:
     """Active files verified, what was dropped named, and the bound held again after both."""
-    checked = report.verified(
-        step.span, text, sections, known=step.previous, bound=step.bound, count=step.count
-    )
-    extra = [{"invented_files": checked.invented}] if checked.invented else []
+    headings = step.policy.summary_sections
+    room = max(0, step.bound // 4)
+    sections, invented = files.with_active_files(sections, step.span, step.previous, room=room, count=step.count)
+    if sections:
+        text = sections_of.render(sections)
+    if step.count(text) > step.bound:
+        text = bounding.cut(text, step.bound, step.count)
+        sections = sections_of.parse(text, headings).sections
+    extra = [{"invented_files": invented}] if invented else []
     return Final(
-        text=checked.text,
-        sections=checked.sections,
+        text=text,
+        sections=sections,
         method=method,
-        dropped_content=report.dropped_content(step.span, checked.text),
-        entities=report.entities(checked.text),
+        dropped_content=[dict(one) for one in report.dropped_content(step.span, text)],
+        entities=report.entities(text),
         notes=[*notes, *extra],
     )
 

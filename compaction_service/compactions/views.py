@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
-from drf_spectacular.utils import OpenApiResponse, extend_schema
+from drf_spectacular.utils import OpenApiResponse, PolymorphicProxySerializer, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -35,14 +35,17 @@ class ConversationCompactions(TenantView):
         operation_id="compactions_create",
         summary="Ask for a compaction",
         description=(
-            "202 while it is queued or running; 200 when it ended within `wait`, when there is nothing to do (`irreducible`), "
-            "and for a dry run. A request while one is live joins it (`joined`)."
+            "202 while it is queued or running; 200 when it ended within `wait`, when there is nothing to do "
+            "(`irreducible`), and for a dry run. A request while one is live joins it (`joined`)."
         ),
         parameters=[REF],
         request=CompactionIn,
         responses={
             202: AskedOut,
-            200: OpenApiResponse(AskedOut, description="It has ended. A dry run answers with `dry_run` and `plan`."),
+            200: OpenApiResponse(
+                PolymorphicProxySerializer("AskedOrDryRun", [AskedOut, DryRunOut], resource_type_field_name=None),
+                description="It has ended; or the plan of a dry run.",
+            ),
         },
     )
     def post(self, request: Request, ref: str) -> Response:
@@ -79,7 +82,7 @@ class ConversationCompactions(TenantView):
 
 
 def _asked(given: dict[str, Any], requested_by: str) -> Asked:
-    call = {name: given[name] for name in ("strategy", "preserve_recent_turns") if name in given}
+    call: dict[str, Any] = {name: given[name] for name in ("strategy", "preserve_recent_turns") if name in given}
     return Asked(
         trigger=Trigger(given["trigger"]),
         requested_by=requested_by,
@@ -143,7 +146,7 @@ class CompactionRevert(TenantView):
     @extend_schema(
         operation_id="compactions_revert",
         summary="Undo the newest applied compaction",
-        description="Its span is live again, what it superseded is active again. 409 for any but the newest, or with one live.",
+        description="Its span is live again, what it superseded active. 409 for any but the newest, or with one live.",
         request=None,
         responses=CompactionOut,
     )
@@ -200,5 +203,3 @@ class SummaryMessages(TenantView):
         page = paginate(found, request.query_params, order="position")
         rows = [conversation_answers.message(row) for row in page.rows]
         return Response({"data": rows, "next_cursor": page.next_cursor})
-
-

@@ -30,7 +30,7 @@ def _sender() -> Celery:
 
 
 def wake(count: int = 1, *, expires: float | None = None) -> None:
-    """Send `count` wake-ups; a broker that is away is logged, not raised. `expires`: seconds until one is not worth it."""
+    """Send `count` wake-ups; a broker that is away is logged, not raised. `expires`: seconds one is worth something."""
     try:
         for _ in range(count):
             _sender().send_task(TASK, queue=QUEUE, retry=False, ignore_result=True, expires=expires)

@@ -1,8 +1,8 @@
 """Appending: read, count, admit, mask, trigger, and write all or nothing (semantics 1, 3, 4, 6).
 
 The conversation is read without a lock, its new state is computed, and the row is updated by compare-and-swap on its
-`revision`. Who loses reads again under the row's lock, so nobody is refused for having been beaten. The row is locked from
-that update to the commit only, never while a message is counted for the first time.
+`revision`. Who loses reads again under the row's lock, so nobody is refused for having been beaten. The row is locked
+from that update to the commit only, never while a message is counted for the first time.
 """
 
 from __future__ import annotations
@@ -100,9 +100,7 @@ def append_once(conversation: Conversation, tenant: Tenant, batch: Batch) -> App
     extra = _abandon(conversation, terms, fmt, admitted, rows)
     masks = masking.forward(conversation, terms, rows)
     conversation.version += 1
-    compaction = requests.automatic(
-        conversation, terms, at_rest=admitted.rest, requested_by="append"
-    )
+    compaction = requests.automatic(conversation, terms, at_rest=admitted.rest, requested_by="append")
 
     if not commit(conversation, *changed):
         return None
@@ -113,7 +111,7 @@ def append_once(conversation: Conversation, tenant: Tenant, batch: Batch) -> App
             abandoned=True, extra_tokens=tokens
         )
     day_add(
-        tenant_id=conversation.tenant_id,
+        tenant_id=tenant.id,
         conversation_id=conversation.id,
         model=conversation.model,
         messages=len(rows),
@@ -129,7 +127,7 @@ def _check_expected(conversation: Conversation, expected: int | None) -> None:
         raise ApiError(
             409,
             "position_conflict",
-            f"The last position is {conversation.last_position}, not {expected}: read what was appended since, then retry.",
+            f"The last position is {conversation.last_position}, not {expected}: read what was appended since.",
             attr="expected_last_position",
             extra={"last_position": conversation.last_position},
         )
@@ -209,5 +207,3 @@ def _abandon(
     conversation.tail_tokens += pending - conversation.pending_tokens
     conversation.pending_tokens = pending
     return stored
-
-

@@ -34,7 +34,7 @@ def learn(
 ) -> Terms:
     """Move the conversation's factor towards what was reported for the context it was given.
 
-    Only a report for the context as it is now can be compared with our count; models counted exactly are not calibrated.
+    Only a report for the context as it is now can be compared with our count. Exactly counted models are left alone.
     """
     if usage is None or context_version != str(conversation.version) or terms.spec.method == "exact":
         return terms

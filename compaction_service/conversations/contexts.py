@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from compaction_service.compactions.spans import span_of_entries
 from compaction_service.conversations import selectors
 from compaction_service.conversations.models import Conversation
 from compaction_service.conversations.state import synthetic_tokens
-from compaction_service.compactions.spans import span_of_entries
 from compaction_service.conversations.terms import Terms, breakdown, meter, terms_of
 from compaction_service.engine import fit, formats
 from compaction_service.engine.formats.base import Format

@@ -37,9 +37,15 @@ MESSAGE_PARAMETERS = [
 CONTEXT_PARAMETERS = [
     OpenApiParameter("format", str, enum=Format.values, description="The format to answer in: the conversation's own."),
     OpenApiParameter("model", str, description="Fit it to this model's window instead of the conversation's own."),
-    OpenApiParameter("wait", float, description=f"Seconds to wait at most for a live compaction, up to {LONGEST_WAIT}."),
     OpenApiParameter(
-        "wait_for", str, enum=["fit", "idle"], default="fit", description="Until the context fits, or until none is live."
+        "wait", float, description=f"Seconds to wait at most for a live compaction, up to {LONGEST_WAIT}."
+    ),
+    OpenApiParameter(
+        "wait_for",
+        str,
+        enum=["fit", "idle"],
+        default="fit",
+        description="Until the context fits, or until none is live.",
     ),
     OpenApiParameter("reserve_output_tokens", int, description="Keep this many tokens free for the answer."),
 ]

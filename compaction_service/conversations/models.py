@@ -9,7 +9,7 @@ from django.db import models
 
 from compaction_service.fields import JSONText
 from compaction_service.ids import uuid7
-from tenants.models import TenantModel
+from tenants.scope import TenantModel
 
 
 class Format(models.TextChoices):
@@ -66,7 +66,7 @@ class Conversation(TenantModel):
 
     compaction_state = models.CharField(max_length=8, choices=CompactionState, default=CompactionState.IDLE)
     compaction_live = models.UUIDField(null=True)
-    compaction_trigger = models.CharField(max_length=10, blank=True, default='')  # of the live one
+    compaction_trigger = models.CharField(max_length=10, blank=True, default="")  # of the live one
     compaction_last = models.UUIDField(null=True)
     retry_from_tokens = models.PositiveIntegerField(null=True)  # threshold waits until tail_tokens reach it
 

@@ -16,7 +16,8 @@ from compaction_service.tokens.messages import Counter
 
 # What planning needs of a message; the body stays in the database.
 PLANNING_FIELDS = (
-    "position", "role", "calls", "answers", "request", "tokens", "chars", "extra_tokens", "masked", "pinned", "abandoned",
+    "position", "role", "calls", "answers", "request", "tokens", "chars", "extra_tokens", "masked", "pinned",
+    "abandoned",
 )  # fmt: skip
 ENTRY_FIELDS = (*PLANNING_FIELDS, "body")
 
@@ -95,9 +96,7 @@ def entry_of(row: dict[str, Any]) -> Entry:
     )
 
 
-def message_of(
-    *, conversation: Conversation, facts: Facts, made: Draft, details: Details, now: datetime
-) -> Message:
+def message_of(*, conversation: Conversation, facts: Facts, made: Draft, details: Details, now: datetime) -> Message:
     """The row of an admitted message at the conversation's last position."""
     return Message(
         conversation_id=conversation.id,

@@ -65,7 +65,9 @@ class DetailsIn(StrictSerializer):
     """What may be said beside a message."""
 
     pinned = serializers.BooleanField(default=False, help_text="Never summarised away: shown verbatim for ever.")
-    external_id = StorableCharField(max_length=255, required=False, allow_null=True, help_text="Your id of the message.")
+    external_id = StorableCharField(
+        max_length=255, required=False, allow_null=True, help_text="Your id of the message."
+    )
     occurred_at = serializers.DateTimeField(
         required=False, allow_null=True, help_text="When it was said, if not now; summaries give absolute dates by it."
     )
@@ -141,9 +143,11 @@ class MessagePatch(StrictSerializer):
     abandoned = serializers.BooleanField(required=False, help_text="True: its open calls will get no result.")
     metadata = StorableJSONField(required=False, help_text="Replaces the metadata.")
 
-    def validate_abandoned(self, value: bool) -> bool:  # noqa: FBT001 -- DRF's hook
+    def validate_abandoned(self, value: bool) -> bool:
         if not value:
-            raise serializers.ValidationError("Only true can be set: an abandoned call stays abandoned.", code="invalid")
+            raise serializers.ValidationError(
+                "Only true can be set: an abandoned call stays abandoned.", code="invalid"
+            )
         return value
 
 
@@ -264,7 +268,9 @@ class AppendedOut(serializers.Serializer[Any]):
     last_position = serializers.IntegerField(help_text="After the append.")
     meter = MeterOut(help_text="After the append.")
     compaction = CompactionRef(allow_null=True, help_text="Started by this append.")
-    context = ContextOut(required=False, allow_null=True, help_text="With `return_context`.")
+    context = ContextOut(  # type: ignore[assignment]  # DRF keeps an attribute of this name
+        required=False, allow_null=True, help_text="With `return_context`."
+    )
     context_error = ProviderObject(required=False, help_text="Why there is no context.")
 
 

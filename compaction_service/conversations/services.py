@@ -101,7 +101,9 @@ def conversation_update(*, tenant: Tenant, ref: str, changes: Mapping[str, Any])
         conversation.metadata = dict(changes["metadata"])
     if "policy" in changes:
         conversation.policy = policy.merge(conversation.policy, changes["policy"] or {})
-        conversation.mask_pending = conversation.tail_tokens  # other results may be maskable now: look at the next append
+        conversation.mask_pending = (
+            conversation.tail_tokens
+        )  # other results may be maskable now: look at the next append
         conversation.retry_from_tokens = None
     terms = terms_of(conversation, tenant.policy)
     if "model" in changes and changes["model"] != conversation.model:

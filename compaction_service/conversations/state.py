@@ -8,11 +8,11 @@ from django.utils import timezone
 
 from compaction_service.compactions.models import Summary as Node
 from compaction_service.conversations.models import Conversation
-from compaction_service.engine.types import Call, Entry, OpenCall
 from compaction_service.engine.formats.base import NO_RESULT, Format
+from compaction_service.engine.types import Call, Entry, OpenCall
 from compaction_service.tokens.messages import Counter
 
-# All that append, apply, revert and edits may change. Written together: the row is narrow, and one list cannot be forgotten.
+# All that append, apply, revert and edits may change. Written together: one list cannot be forgotten.
 STATE = (
     "last_position", "message_count", "turn_count", "covered_to", "carried", "ledger", "factor", "calibrated",
     "system_tokens", "tools_tokens", "summary_tokens", "carried_tokens", "tail_tokens", "pending_tokens",

@@ -10,7 +10,7 @@ from compaction_service.engine.types import JSON
 
 
 def system_set(conversation: Conversation, terms: Terms, fmt: Format, system: JSON) -> None:
-    """Store and count `system`; null takes it away. What any request costs is counted with it (tokens.Counter.system)."""
+    """Store and count `system`; null takes it away. What any request costs is counted with it."""
     conversation.system = None if system is None else jsontext.dumps(system)
     conversation.system_tokens = terms.counter.system(fmt.name, system)
     _fixed_chars(conversation)

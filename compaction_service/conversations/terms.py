@@ -99,7 +99,10 @@ def model_for(name: str, context_window: int | None) -> tuple[ModelSpec, Window]
         return spec, window_for(context_window, spec)
     except WindowUnknown:
         raise ApiError(
-            400, "window_unknown", "The registry does not know this model's window: give `context_window`.", attr="model"
+            400,
+            "window_unknown",
+            "The registry does not know this model's window: give `context_window`.",
+            attr="model",
         ) from None
 
 
@@ -133,7 +136,7 @@ def meter(parts: Mapping[str, int], terms: Terms) -> dict[str, Any]:
 def trigger_tokens(conversation: Conversation, terms: Terms) -> int:
     """What the trigger compares with the limit: `token_counter` and the preset decide (semantics 2 and 3)."""
     policy = terms.policy
-    if policy.token_counter == "chars4":
+    if policy.token_counter == "chars4":  # noqa: S105 -- tokens of text
         chars = conversation.shown_chars + (0 if policy.messages_only else conversation.fixed_chars)
         return chars // 4
     parts = breakdown(conversation, terms)

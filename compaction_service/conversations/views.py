@@ -133,7 +133,7 @@ class MessageList(TenantView):
     @extend_schema(
         operation_id="messages_append",
         summary="Append messages",
-        description="A batch, all or none. Append after each response of the model, with its usage; then read the context.",
+        description="A batch, all or none: after each response of the model, with its usage. Then read the context.",
         parameters=[REF],
         request=MessagesIn,
         responses={201: AppendedOut},
@@ -155,7 +155,9 @@ class MessageList(TenantView):
         try:
             return {"context": context_body(conversation, contexts.context_read(conversation, terms))}
         except Overflow as overflow:
-            return {"context": None, "context_error": overflow_error(overflow, terms).as_dict()}
+            error = overflow_error(overflow, terms)
+            told = {"code": "context_overflow", "detail": str(error.detail), **error.extra}
+            return {"context": None, "context_error": told}
 
 
 class MessageDetail(TenantView):
@@ -224,8 +226,8 @@ class ContextDetail(TenantView):
         operation_id="context_get",
         summary="Read the context",
         description=(
-            "What to send to the model next: valid for its provider, and fitting. `wait` holds the request while a live "
-            "compaction is needed for it to fit; a context that does not fit then is made to, without a model (`degraded`)."
+            "What to send to the model next: valid for its provider, and fitting. `wait` holds the request while a "
+            "live compaction is needed for it to fit; one that does not fit then is made to, without a model (`degraded`)."
         ),
         parameters=[REF, *filters.CONTEXT_PARAMETERS],
         responses={200: ContextOut},

@@ -7,7 +7,7 @@ from typing import ClassVar
 from django.db import models
 
 from compaction_service.ids import uuid7
-from tenants.models import TenantModel
+from tenants.scope import TenantModel
 
 
 class Call(TenantModel):
@@ -37,7 +37,7 @@ class Call(TenantModel):
 
 
 class Day(TenantModel):
-    """Messages and raw tokens appended to one conversation on one day (UTC). One row, so no two conversations contend."""
+    """Messages and raw tokens appended to one conversation on one day (UTC): no two conversations write one row."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     conversation_id = models.UUIDField()

@@ -26,9 +26,7 @@ def day_add(*, tenant_id: uuid.UUID, conversation_id: uuid.UUID, model: str, mes
     if not messages:
         return
     with connections[current_alias.get()].cursor() as cursor:
-        cursor.execute(
-            _DAY_ADD, [uuid7(), tenant_id, conversation_id, timezone.now().date(), model, messages, tokens]
-        )
+        cursor.execute(_DAY_ADD, [uuid7(), tenant_id, conversation_id, timezone.now().date(), model, messages, tokens])
 
 
 def call_record(

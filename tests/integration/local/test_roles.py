@@ -80,7 +80,9 @@ def test_ensure__owner_may_not_create_roles__says_what_to_run_without_the_passwo
     roles.ensure_database(owner_url)
     plain = f"{logins[0].name[:50]}_owner"
     execute(owner_url, "create role {} login", plain)
-    as_plain = f"{owner_url}&user={plain}" if "user=" not in owner_url else owner_url.replace("user=postgres", f"user={plain}")
+    as_plain = (
+        f"{owner_url}&user={plain}" if "user=" not in owner_url else owner_url.replace("user=postgres", f"user={plain}")
+    )
     try:
         with pytest.raises(StackError) as caught:
             roles.ensure_roles(as_plain, *logins)
@@ -106,5 +108,5 @@ def test_drop__others_are_connected__removes_database_and_roles(owner_url: str, 
         execute(replace(logins[0]).url, "select 1")
     assert not execute(
         with_database(owner_url, "postgres"),
-        f"select from pg_roles where rolname = '{conninfo_to_dict(logins[0].url)['user']}'",  # noqa: S608
+        f"select from pg_roles where rolname = '{conninfo_to_dict(logins[0].url)['user']}'",
     )
