@@ -26,6 +26,7 @@ from compaction_service.llm.transport import CONNECT_TIMEOUT, Exchange, GuardedT
 _ENVIRONMENT = {
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # else the import asks the network for its price map
     "LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS": "True",  # likewise
+    "LITELLM_MODE": "PRODUCTION",  # else it reads a .env file it finds
     "LOGGING_EXECUTOR_MAX_THREADS": "1",  # litellm logs each success on a thread; the default is a hundred
 }
 # They print requests, answers and errors, keys and conversations included, at one level or another.
