@@ -19,8 +19,8 @@ def server() -> Iterator[Control]:
         yield control
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _litellm() -> None:
+@pytest.fixture(scope="session")
+def litellm_loaded() -> None:
     client.preload()
 
 
@@ -31,7 +31,7 @@ def model() -> str:
 
 
 @pytest.fixture
-def call(server: Control, model: str) -> Call:
+def call(server: Control, model: str, litellm_loaded: None) -> Call:
     """Script the test's model, then call it."""
 
     def call(behaviour: str | Sequence[str] | None = None, **fields: Any) -> Completion:
