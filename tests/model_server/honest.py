@@ -18,7 +18,7 @@ _ABOUT = re.compile(
     r"(?:about|around|roughly|approximately|aim at|aim for|target)[^\n.]{0,40}?([0-9][0-9,]{0,9})[ \t]tokens",
     re.IGNORECASE,
 )
-_WORD = re.compile(r"[^\s\"'`<>()\[\]{},;|\x00]{4,80}")
+_WORD = re.compile(r"(?<![<\w/])[^\s\"'`<>()\[\]{},;|\\\x00]{4,80}")  # not the name of a <mark>
 _PIECE = re.compile(r"[A-Za-z]+|[0-9]{1,3}|[^\sA-Za-z0-9]")
 # Characters at either end of a text that are looked at; the rest is taken to be alike. A server that shares a machine
 # with what it measures has to be quick.
