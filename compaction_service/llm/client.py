@@ -21,11 +21,12 @@ import httpx
 
 from compaction_service.llm import urls
 from compaction_service.llm.errors import CallError, Code, call_error, error_of_status, parse_retry_after
-from compaction_service.llm.transport import CONNECT_TIMEOUT, Exchange, GuardedTransport, on_the_wire
+from compaction_service.llm.transport import CONNECT_TIMEOUT, Exchange, GuardedTransport, TenantUrl, on_the_wire
 
 _ENVIRONMENT = {
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # else the import asks the network for its price map
     "LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS": "True",  # likewise
+    "LITELLM_MODE": "PRODUCTION",  # else it reads a .env file it finds
     "LOGGING_EXECUTOR_MAX_THREADS": "1",  # litellm logs each success on a thread; the default is a hundred
 }
 # They print requests, answers and errors, keys and conversations included, at one level or another.
@@ -45,8 +46,6 @@ _WITH_BASE_URL = frozenset(
         "groq",
         "hosted_vllm",
         "litellm_proxy",
-        "ollama",
-        "ollama_chat",
         "openrouter",
         "perplexity",
         "together_ai",
@@ -105,6 +104,8 @@ def preload() -> None:
         if _loaded is not None:
             return
         os.environ.update(_ENVIRONMENT)
+        # litellm imports a provider's part of itself at the first call to it, and pydantic remarks on its types.
+        warnings.filterwarnings("ignore", r"Items? '.*' on TypedDict class", UserWarning)
         for name in _LOGGERS:
             logging.getLogger(name).setLevel(logging.CRITICAL + 1)
         with warnings.catch_warnings():
@@ -134,11 +135,9 @@ def complete(request: CompletionRequest) -> Completion:
     """One non-streamed completion, one HTTP request. Raises `CallError` and nothing else. Thread-safe."""
     preload()
     begun = time.monotonic()
-    exchange = Exchange(deadline=begun + request.timeout, vetted=request.api_base is not None)
+    exchange = Exchange(begun + request.timeout)
     try:
-        if request.api_base is not None:
-            exchange.allow_local = request.allow_local
-            _, _, exchange.loopback_only = urls.split_base_url(request.api_base, request.allow_local)
+        exchange.tenant_url = _tenant_url(request)
         with on_the_wire(exchange):
             answer = _loaded.completion(**_arguments(request))
         return _completion(request, answer, begun)
@@ -149,6 +148,14 @@ def complete(request: CompletionRequest) -> Completion:
     except Exception as failure:  # noqa: BLE001  # litellm raises bare Exceptions too
         error = _error_of(failure, exchange)
     raise error  # out here, so that no traceback leads to the provider's words
+
+
+def _tenant_url(request: CompletionRequest) -> TenantUrl | None:
+    if request.api_base is None:
+        return None
+    _, _, loopback_only = urls.split_base_url(request.api_base, request.allow_local)
+    headers = frozenset(name.lower() for name in request.extra_headers or ())
+    return TenantUrl(request.allow_local, loopback_only, headers)
 
 
 def _arguments(request: CompletionRequest) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """The only way out to a model: one guarded HTTP transport under every client that litellm makes.
 
-It holds a call to what `complete` promises, whatever library is on top: one POST on the wire, one deadline for all
-of it (also against a server that drips bytes), a bounded answer, no redirects, no proxies, no cookies, and for a
-tenant's own base URL only addresses that may be connected to, checked for the very connection.
+It holds a call to what `complete` promises, whatever library is on top: one attempt on the wire, one deadline for all
+of it (also against a server that drips bytes), a bounded answer, no redirects, no proxies, no cookies. For a tenant's
+own base URL: only addresses that may be connected to, checked for the very connection, and only the call's own headers.
 
 Every call has its own connection, closed at its end: a kept one would outlive the check of its address, and a new one
 costs little beside seconds of generation.
@@ -31,15 +31,40 @@ _OWN_HEADERS = [
 ]
 
 
+# What a tenant's server gets to see besides the call's own extra headers. Libraries add others from the environment
+# (OPENAI_CUSTOM_HEADERS, an organisation's id), and those are the operator's.
+_TENANT_HEADERS = frozenset(
+    (
+        "host",
+        "accept",
+        "content-type",
+        "content-length",
+        "user-agent",
+        "authorization",
+        "x-api-key",
+        "x-goog-api-key",
+        "anthropic-version",
+        "anthropic-beta",
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TenantUrl:
+    """A base URL that a tenant gave: what may be connected to, and which headers go there."""
+
+    allow_local: bool
+    loopback_only: bool
+    headers: frozenset[str]  # the call's extra ones, lower case
+
+
 @dataclass(slots=True)
 class Exchange:
     """One call on the wire: what it may do, and what came of it."""
 
     deadline: float  # on time.monotonic
-    vetted: bool  # a tenant's base URL: check its addresses
-    allow_local: bool = False
-    loopback_only: bool = False
-    posted: bool = False
+    tenant_url: TenantUrl | None = None  # None: the provider's own, as the operator configured it
+    posted: set[str] = field(default_factory=set, repr=False)  # URLs; some providers' hold the key
     timed_out: bool = False
     refused: bool = False  # by urls
     status: int | None = None  # of a complete answer
@@ -79,11 +104,9 @@ class GuardedTransport(httpx.BaseTransport):
         if exchange is None:
             raise httpx.UnsupportedProtocol("no call in progress")
         if request.method == "POST":
-            if exchange.posted:
-                raise httpx.UnsupportedProtocol("one request per call")
-            exchange.posted = True
-        own = {name for name, _ in _OWN_HEADERS}
-        headers = [(k, v) for k, v in request.headers.raw if k.lower() not in own] + _OWN_HEADERS
+            if str(request.url) in exchange.posted:
+                return _once_more(request, exchange)
+            exchange.posted.add(str(request.url))
         url = httpcore.URL(
             scheme=request.url.raw_scheme,
             host=request.url.raw_host,
@@ -94,7 +117,7 @@ class GuardedTransport(httpx.BaseTransport):
         try:
             with (
                 httpcore.ConnectionPool(ssl_context=self._ssl_context, network_backend=backend) as pool,
-                pool.stream(request.method, url, headers=headers, content=request.read()) as answer,
+                pool.stream(request.method, url, headers=_headers(request, exchange), content=request.read()) as answer,
             ):
                 body = _read(answer)
         except httpcore.TimeoutException:
@@ -112,6 +135,25 @@ class GuardedTransport(httpx.BaseTransport):
         for name in ("location", "set-cookie", "content-encoding"):
             received.pop(name, None)
         return httpx.Response(answer.status, headers=received, content=body, request=request)
+
+
+def _once_more(request: httpx.Request, exchange: Exchange) -> httpx.Response:
+    """For a library that tries again by itself: what the first attempt came to, without another one."""
+    if exchange.status is None:
+        raise httpx.ConnectError("one attempt per call", request=request)
+    return httpx.Response(exchange.status, text=exchange.refusal, request=request)
+
+
+def _headers(request: httpx.Request, exchange: Exchange) -> list[tuple[bytes, bytes]]:
+    tenant_url = exchange.tenant_url
+    allowed = None if tenant_url is None else _TENANT_HEADERS | tenant_url.headers
+    own = {name for name, _ in _OWN_HEADERS}
+    kept = [
+        (name, value)
+        for name, value in request.headers.raw
+        if name.lower() not in own and (allowed is None or name.decode("ascii", "replace").lower() in allowed)
+    ]
+    return kept + _OWN_HEADERS
 
 
 def _read(answer: httpcore.Response) -> bytes:
@@ -143,10 +185,11 @@ class _GuardedBackend(httpcore.NetworkBackend):
     ) -> httpcore.NetworkStream:
         addresses = [host]
         exchange = self._exchange
-        if exchange.vetted:
+        rules = exchange.tenant_url
+        if rules is not None:
             try:
                 addresses = urls.vetted_addresses(
-                    host, port, allow_local=exchange.allow_local, loopback_only=exchange.loopback_only
+                    host, port, allow_local=rules.allow_local, loopback_only=rules.loopback_only
                 )
             except urls.UrlRefused:
                 exchange.refused = True

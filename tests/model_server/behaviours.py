@@ -3,7 +3,8 @@
 Good answers    honest, fixed_tokens:N, long_then_short (over the asked length first, smaller each pass), slow:SECONDS
 Bad answers     empty, blank, none, refusal, truncated, thinking_only, tool_call, echo, longer, wrong_language, braces,
                 nul, no_usage, no_choices, garbage
-Refusals        status:CODE, 429:RETRY-AFTER (seconds or an HTTP date), context_length, quota, key_echo, redirect:URL
+Refusals        status:CODE, 429:RETRY-AFTER (seconds or an HTTP date), context_length, quota, key_echo, roles,
+                redirect:URL
 The wire        hang, cut, drip, endless, compressed
 """
 
@@ -55,6 +56,7 @@ _NAMES = frozenset(
         "context_length",
         "quota",
         "key_echo",
+        "roles",
         "redirect",
         "hang",
         "cut",
@@ -128,6 +130,8 @@ def _refusal(name: str, argument: str, body: dict[str, Any], key: str) -> Reply 
     elif name == "key_echo":
         status, kind, code = 401, "invalid_request_error", "invalid_api_key"
         message = f"Incorrect API key provided: {key}. You can find your API key at the provider's site."
+    elif name == "roles":  # words at which some clients rewrite the messages and try again by themselves
+        status, message, kind = 400, "Conversation roles must alternate user/assistant/...", "invalid_request_error"
     elif name == "redirect":
         status, message, kind, headers = 307, "Moved.", "redirect", {"Location": argument}
     else:

@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 from urllib.request import ProxyHandler, Request, build_opener
@@ -75,7 +76,7 @@ def running(latency: float = 0.0) -> Iterator[Control]:
 def spawned(latency: float = 0.0) -> Iterator[Control]:
     """A server in a process of its own, which leaves the caller's interpreter alone under load."""
     command = [sys.executable, "-m", "tests.model_server", "--port", "0", "--latency", str(latency)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, cwd=Path(__file__).parents[2], stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
             yield Control(f"http://127.0.0.1:{json.loads(process.stdout.readline())['port']}")

@@ -12,16 +12,17 @@ from dataclasses import dataclass
 from itertools import count, cycle
 from typing import Any
 
-DEFAULT_SECTIONS = ("Overall Goal", "Next Steps", "Active Files")
-
 _HEADING = re.compile(r"^[ \t>*`-]{0,6}##[ \t]+([^\n`#]{1,100})`?[ \t]*$", re.MULTILINE)
 _LENGTH = re.compile(r"([0-9][0-9,]{0,9})[ \t]tokens")
 _ABOUT = re.compile(
-    r"(?:about|around|roughly|approximately|aim for|target)[^\n.]{0,40}?([0-9][0-9,]{0,9})[ \t]tokens", re.IGNORECASE
+    r"(?:about|around|roughly|approximately|aim at|aim for|target)[^\n.]{0,40}?([0-9][0-9,]{0,9})[ \t]tokens",
+    re.IGNORECASE,
 )
-_WORD = re.compile(r"[^\s\"'`<>()\[\]{},;|\x00]{4,80}")
+_WORD = re.compile(r"(?<![<\w/])[^\s\"'`<>()\[\]{},;|\\\x00]{4,80}")  # not the name of a <mark>
 _PIECE = re.compile(r"[A-Za-z]+|[0-9]{1,3}|[^\sA-Za-z0-9]")
-_SCAN = 400_000  # characters of a prompt looked at for names: enough for any test, quick for any size
+# Characters at either end of a text that are looked at; the rest is taken to be alike. A server that shares a machine
+# with what it measures has to be quick.
+_LOOK = 20_000
 
 _SENTENCES = {
     "english": (
@@ -47,13 +48,16 @@ class Ask:
     sections: tuple[str, ...]
     length: int | None  # tokens
     max_tokens: int | None
+    facts: tuple[str, ...]  # to be kept word for word
     names: tuple[str, ...]  # identifiers, paths and numbers, each once, in order
     paths: tuple[str, ...]
 
 
 def tokens(text: str) -> int:
     """About the number of tokens of a text, rather a few too many."""
-    return sum(max(1, -(-len(piece) // 8)) for piece in _PIECE.findall(text))
+    seen = text[:_LOOK]
+    count = sum(max(1, -(-len(piece) // 8)) for piece in _PIECE.findall(seen))
+    return count * len(text) // len(seen) if len(text) > _LOOK else count
 
 
 def prompt_texts(body: dict[str, Any]) -> list[str]:
@@ -72,52 +76,73 @@ def prompt_tokens(body: dict[str, Any]) -> int:
 
 
 def read(body: dict[str, Any]) -> Ask:
-    """What the prompt asks for. The system message is looked at first, since data may hold headings too."""
-    texts = prompt_texts(body)
-    sections = next((found for text in texts if (found := _headings(text))), DEFAULT_SECTIONS)
-    length = next((n for text in texts if (n := _asked_length(text))), None)
-    words = [word.strip(".:!?*_#-/=~+") for text in texts for word in _WORD.findall(text[-_SCAN:])]
+    """What the prompt asks for. Instructions stand outside of <marked> data, and in the system message first."""
+    texts = [_ends(text) for text in prompt_texts(body)]
+    outside = [_outside_of_data(text) for text in texts]
+    words = [word.strip(".:!?*_#-/=~+") for text in texts[-1:] for word in _WORD.findall(text)]
     names = tuple(dict.fromkeys(word for word in words if _telling(word)))
-    maximum = body.get("max_completion_tokens") or body.get("max_tokens")
-    return Ask(sections, length, maximum, names, tuple(name for name in names if _is_path(name)))
+    return Ask(
+        sections=next((found for text in outside if (found := _headings(text))), ()),
+        length=next((n for text in outside if (n := _asked_length(text))), None),
+        max_tokens=body.get("max_completion_tokens") or body.get("max_tokens"),
+        facts=tuple(line.removeprefix("- ") for text in texts for line in _marked("preserve", text).splitlines()),
+        names=names,
+        paths=tuple(name for name in names if _is_path(name)),
+    )
 
 
 def write(ask: Ask, length: int, language: str = "english") -> str:
-    """Markdown with the asked sections, of about `length` tokens."""
-    names = cycle(ask.names or ("the plan",))
-    numbers = count(1)
-    shares = {s: _lines(s, ask, names, numbers, language) for s in ask.sections}
-    written: dict[str, list[str]] = {s: [next(lines)] for s, lines in shares.items()}
-    spent = sum(tokens(s) + 3 + tokens(lines[0]) for s, lines in written.items())
-    open_sections = list(ask.sections)
-    while open_sections:
-        for section in list(open_sections):
-            line = next(shares[section], None)
-            if line is None or spent + tokens(line) + 1 > length:
-                open_sections.remove(section)
+    """Markdown with the asked sections, of about `length` tokens; one without a heading where none are asked for."""
+    names, numbers = cycle(ask.names or ("the plan",)), count(1)
+    headings = [f"## {section}" for section in ask.sections] or [""]
+    sources = [_lines(heading, ask, names, numbers, language) for heading in headings]
+    written = [[heading] if heading else [] for heading in headings]
+    written[0] += ask.facts
+    spent = sum(tokens(line) + 1 for lines in written for line in lines)
+    growing = list(range(len(headings)))
+    while growing:
+        for i in list(growing):
+            line = next(sources[i], None)
+            if line is None or (spent + tokens(line) > length and len(written[i]) > 1):
+                growing.remove(i)
             else:
                 spent += tokens(line) + 1
-                written[section].append(line)
-    return "\n\n".join("\n".join([f"## {section}", *lines]) for section, lines in written.items()) + "\n"
+                written[i].append(line)
+    return "\n\n".join("\n".join(lines) for lines in written) + "\n"
 
 
-def _lines(section: str, ask: Ask, names: Iterator[str], numbers: Iterator[int], language: str) -> Iterator[str]:
-    if "files" in section.lower():
+def _lines(heading: str, ask: Ask, names: Iterator[str], numbers: Iterator[int], language: str) -> Iterator[str]:
+    if "files" in heading.lower():
         yield from (f"- {path}" for path in ask.paths[:20] or ["none"])
         return
-    checklist = "step" in section.lower() or "todo" in section.lower()
+    checklist = "step" in heading.lower() or "todo" in heading.lower()
     for sentence in cycle([_STEPS[language]] if checklist else _SENTENCES[language]):
         n = next(numbers)
         mark = ("- [x] " if n % 3 == 0 else "- [ ] ") if checklist else ""
         yield mark + sentence.replace("{n}", str(n)).replace("{name}", next(names))
 
 
+def _ends(text: str) -> str:
+    return text if len(text) <= 2 * _LOOK else f"{text[:_LOOK]}\n{text[-_LOOK:]}"
+
+
+def _outside_of_data(text: str) -> str:
+    """What comes before the first line that opens a <mark> and after the last that closes one."""
+    start, end = f"\n{text}".find("\n<"), text.rfind("\n</")
+    return text if start < 0 else text[: max(0, start - 1)] + "\n" + (text[end + 1 :] if end >= 0 else "")
+
+
+def _marked(tag: str, text: str) -> str:
+    _, found, rest = text.partition(f"\n<{tag}>\n")
+    return rest.partition(f"\n</{tag}>")[0] if found else ""
+
+
 def _headings(text: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(match.strip() for match in _HEADING.findall(text[:_SCAN])))
+    return tuple(dict.fromkeys(match.strip() for match in _HEADING.findall(text)))
 
 
 def _asked_length(text: str) -> int | None:
-    found = _ABOUT.search(text[:_SCAN]) or _LENGTH.search(text[:_SCAN])
+    found = _ABOUT.search(text) or _LENGTH.search(text)
     return int(found.group(1).replace(",", "")) if found else None
 
 

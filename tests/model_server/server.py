@@ -124,8 +124,10 @@ class _Handler(BaseHTTPRequestHandler):
             server.in_flight += 1
             server.most_in_flight = max(server.most_in_flight, server.in_flight)
         try:
-            server.stopping.wait(server.latency if script.latency is None else script.latency)
-            self._reply(behaviours.reply(behaviour, body, key=key, repeated=repeated))
+            answer_at = time.monotonic() + (server.latency if script.latency is None else script.latency)
+            reply = behaviours.reply(behaviour, body, key=key, repeated=repeated)
+            server.stopping.wait(max(0.0, answer_at - time.monotonic()))
+            self._reply(reply)
         finally:
             with server.lock:
                 server.in_flight -= 1
