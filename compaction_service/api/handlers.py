@@ -33,6 +33,11 @@ logger = logging.getLogger(__name__)
 class Formatter(ExceptionFormatter):
     """Adds what ApiError carries, and the request's id."""
 
+    def get_error_type(self) -> Any:
+        if isinstance(self.exc, ApiError) and self.exc.status_code == 400 and self.exc.attr:
+            return "validation_error"
+        return super().get_error_type()
+
     def get_errors(self) -> list[Error]:
         if isinstance(self.exc, ApiError):
             detail: Any = self.exc.detail
@@ -66,6 +71,9 @@ class Handler(ExceptionHandler):
             return exc
         logger.error("unhandled exception", exc_info=exc)
         return ApiError(500, "internal_error", "The server failed. The request id names the case in its log.")
+
+    def format_exception(self, exc: exceptions.APIException) -> Any:
+        return Formatter(exc, self.context, self.exc).run()
 
     def get_headers(self, exc: exceptions.APIException) -> dict[str, str]:
         headers = {**super().get_headers(exc), **getattr(exc, "headers", {})}
