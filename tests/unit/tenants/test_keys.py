@@ -65,7 +65,13 @@ def test_decrypt__key_added_in_front__reads_what_the_old_one_wrote(settings: Any
 
 @pytest.mark.parametrize(
     ("scopes", "expected"),
-    [(["read"], "read"), (["write"], "read write"), (["admin"], "admin read write"), (["read", "future"], "read"), ([], "")],
+    [
+        (["read"], "read"),
+        (["write"], "read write"),
+        (["admin"], "admin read write"),
+        (["read", "future"], "read"),
+        ([], ""),
+    ],
 )
 def test_expand__scopes__include_the_lower_ones(scopes: list[str], expected: str) -> None:
     assert " ".join(sorted(expand(scopes))) == expected

@@ -17,9 +17,7 @@ def _alive(secret: str, after: timedelta = timedelta()) -> bool:
     return selectors.key_find(secret, timezone.now() + after) is not None
 
 
-def test_key_find__good_key__gives_the_tenant_in_one_round_trip(
-    tenant: Any, django_assert_num_queries: Any
-) -> None:
+def test_key_find__good_key__gives_the_tenant_in_one_round_trip(tenant: Any, django_assert_num_queries: Any) -> None:
     with django_assert_num_queries(1):
         found = selectors.key_find(tenant.key, timezone.now())
     assert found is not None
