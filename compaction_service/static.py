@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from whitenoise.middleware import WhiteNoiseMiddleware
+from whitenoise.middleware import WhiteNoiseMiddleware  # type: ignore[import-untyped]
 
 
-class StaticMiddleware(WhiteNoiseMiddleware):
+class StaticMiddleware(WhiteNoiseMiddleware):  # type: ignore[misc]
     """WhiteNoise, content without `collectstatic`: where nothing was collected, the packages' own files are served."""
 
     def add_files(self, root: str, prefix: str | None = None) -> None:

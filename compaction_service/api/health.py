@@ -63,7 +63,7 @@ def metrics(_request: HttpRequest) -> HttpResponse:
     """Prometheus text of this process, or of all of them where PROMETHEUS_MULTIPROC_DIR is set."""
     if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
         registry = CollectorRegistry()
-        MultiProcessCollector(registry)
+        MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
         return HttpResponse(generate_latest(registry), content_type=CONTENT_TYPE_LATEST)
     return HttpResponse(generate_latest(), content_type=CONTENT_TYPE_LATEST)
 
@@ -99,7 +99,7 @@ def _migrations() -> bool:
 def _broker() -> bool:
     try:
         with Connection(settings.BROKER_URL, connect_timeout=1) as connection:
-            connection.ensure_connection(max_retries=1, timeout=1)
+            connection.ensure_connection(max_retries=1, interval_start=0, timeout=1)
     except Exception:  # noqa: BLE001  (kombu's transports raise errors of their own libraries)
         return False
     return True

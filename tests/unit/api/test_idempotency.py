@@ -110,7 +110,7 @@ def test_answer_once__lone_surrogate_and_no_body__are_kept(tenant: Any) -> None:
     with tenant_scope(tenant.id):
         for key, data in (("a", {"text": "\ud800\0"}), ("b", None)):
             first = idempotency.answer_once(key, MARK, lambda data=data: Response(data))  # type: ignore[misc]
-            again = idempotency.answer_once(key, MARK, lambda: Response())
+            again = idempotency.answer_once(key, MARK, Response)
             assert getattr(first.data, "text", None) == getattr(again.data, "text", None)
 
 

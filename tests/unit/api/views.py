@@ -59,7 +59,7 @@ class StrictView(TenantView):
 class FailView(TenantView):
     scopes = {"GET": "read"}
 
-    def get(self, request: Request, name: str) -> Response:
+    def get(self, _request: Request, name: str) -> Response:
         raise FAILURES[name]
 
 

@@ -27,14 +27,14 @@ PLATFORM_ONLY = ["tenants_platformkey", "auth_user", "django_session", "django_a
 def _rows(query: str, *params: Any) -> list[Any]:
     with connection.cursor() as cursor:
         cursor.execute(query, params)
-        return cursor.fetchall() if cursor.description else [cursor.rowcount]
+        return list(cursor.fetchall()) if cursor.description else [cursor.rowcount]
 
 
 def _tables() -> list[Any]:
     # Owner's view of the catalog: the application role may not see what it has no rights on.
     with connections["owner"].cursor() as cursor:
         cursor.execute(TENANT_TABLES)
-        return cursor.fetchall()
+        return list(cursor.fetchall())
 
 
 def test_tenant_tables__all_of_the_database__security_is_forced(db: None) -> None:
