@@ -48,7 +48,7 @@ class JSONParser(BaseParser):
 
     def parse(self, stream: IO[Any], media_type: str | None = None, parser_context: Any = None) -> Any:  # noqa: ARG002
         context = parser_context or {}
-        body = read_body(context["request"]._request, getattr(context["view"], "max_body_bytes", None))  # noqa: SLF001
+        body = read_body(context["request"]._request, context["view"].body_limit())  # noqa: SLF001
         try:
             return jsontext.loads(body)
         except UnicodeDecodeError:
