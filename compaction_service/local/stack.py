@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import signal
 import socket
@@ -22,6 +23,7 @@ from compaction_service.local.processes import Process, ProcessGroup
 
 BASE_DIR = Path(__file__).resolve().parents[2]
 DATA_DIR = BASE_DIR / ".data"
+ACCOUNTS = "up.json"  # the tenant, keys and admin user; see accounts.py
 USUAL_PORT = 8000
 READY_TIMEOUT_S = 90
 READY_POLL_S = 0.1
@@ -39,6 +41,12 @@ class Stack:
     data_dir: Path
     group: ProcessGroup
     services: dict[str, Process] = field(default_factory=dict)
+
+    @property
+    def accounts(self) -> dict[str, str]:
+        """What `up.json` says: api_base, api_key, platform_key, admin_url, admin_user, admin_password."""
+        accounts: dict[str, str] = json.loads((self.data_dir / ACCOUNTS).read_text())
+        return accounts
 
     def start(self, service: str) -> None:
         """Start web, worker or beat (again, after its process has ended)."""
@@ -101,7 +109,7 @@ def running_stack(environ: Mapping[str, str], data_dir: Path) -> Iterator[Stack]
         environment.write(file, values)
         stack = Stack(base_url, listener, {**environ, **values}, data_dir, group)
         try:
-            stack.manage("setup_database")
+            stack.manage("setup_local", base_url, str(data_dir / ACCOUNTS))
             for service in SERVICES:
                 stack.start(service)
             stack.wait_ready()
@@ -150,7 +158,7 @@ def _locked(data_dir: Path) -> Iterator[None]:
         except OSError:
             file.seek(0)
             owner = file.read().strip()
-            raise StackError(f"A stack already runs here (process {owner}); see {data_dir / 'up.json'}.") from None
+            raise StackError(f"A stack already runs here (process {owner}); see {data_dir / ACCOUNTS}.") from None
         file.truncate(0)
         file.write(str(os.getpid()))
         file.flush()

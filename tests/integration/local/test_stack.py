@@ -91,3 +91,9 @@ def test_accounts__again__keeps_what_is_valid_and_replaces_what_is_not(db: None,
 
     changed = {name for name in first if first[name] != again[name]}
     assert changed == {"api_base", "admin_url", "api_key"}
+
+
+def test_live__accounts_of_the_stack__work(live: Stack, connect: Callable[[str], httpx.Client]) -> None:
+    assert (live.data_dir / "up.json").stat().st_mode & 0o777 == 0o600
+    assert live.accounts["api_base"] == f"{live.base_url}/v1"
+    assert connect(live.accounts["api_key"]).get("/tenant").json()["name"] == "local"
