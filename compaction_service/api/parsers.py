@@ -37,7 +37,7 @@ def read_body(request: HttpRequest, limit: int | None = None) -> bytes:
         raise body_too_large(limit)
     if not chunked and len(body) < declared:
         raise ParseError("The body ended early.")
-    request._body = body  # type: ignore[attr-defined]  # noqa: SLF001  (where Django keeps a body that was read)
+    request._body = body  # noqa: SLF001  (where Django keeps a body that was read)
     return bytes(body)
 
 

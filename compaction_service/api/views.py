@@ -89,7 +89,7 @@ class TenantView(APIView):
         super().initial(request, *args, **kwargs)
         _measure_chunked(request._request, self.max_body_bytes)  # noqa: SLF001
 
-    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:  # type: ignore[override]
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         """DRF's, with the handler inside the tenant's transaction."""
         self.args, self.kwargs = args, kwargs
         self.request = drf_request = self.initialize_request(request, *args, **kwargs)
@@ -121,7 +121,7 @@ class PlatformView(APIView):
     def default_response_headers(self) -> dict[str, str]:
         return {}
 
-    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:  # type: ignore[override]
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         """DRF's, with the handler inside the platform's transaction."""
         self.args, self.kwargs = args, kwargs
         self.request = drf_request = self.initialize_request(request, *args, **kwargs)
