@@ -3,10 +3,11 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from compaction_service.engine.fit import Fitted, Overflow, fit
@@ -139,6 +140,26 @@ def test_fit__newest_message_is_one_huge_answer__loses_its_middle_but_the_reques
     assert 150 < recount(done.parts) <= 200
 
 
+def test_fit__newest_text_beside_an_image__the_image_stays() -> None:
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+    content = [image, {"type": "text", "text": words(900)}, {"type": "text", "text": words(900)}]
+    store = Store()
+    store.append(user(20))
+    newest = replace(store.append(assistant(1800)), body={"role": "assistant", "content": content})
+    done = fitted(Parts(tail=(store.entries[0], newest)), 200)
+    first, second = done.parts.tail[1].body["content"]
+    assert "characters left out, position 2]" in first["text"]
+    assert second is image
+    assert newest.body["content"] is content
+
+
+def test_fit__thousands_of_results_in_one_exchange__fit_in_linear_time() -> None:
+    ids = [f"c{number}" for number in range(3000)]
+    parts = tail(user(10), call(*ids), *(result(one, 40) for one in ids))
+    done = fitted(parts, 100_000)
+    assert 90_000 < done.tokens <= 100_000
+
+
 def test_fit__large_summaries__lose_their_middle() -> None:
     node = summary(words(900), 1, 6)
     parts = Parts(summaries=(node,), tail=tail(user(50)).tail)
@@ -183,15 +204,15 @@ def test_fit__any_conversation_and_budget__fits_and_is_valid(
         with pytest.raises(Overflow):
             fitted(parts, budget)
         return
-    try:
-        done = fitted(parts, budget)
-    except Overflow:
-        assume(request is not None)
-        raise
+    if request is None:  # then the newest exchange is the least, and how short it gets is not for this test
+        with contextlib.suppress(Overflow):
+            assert recount(fitted(parts, budget).parts) <= budget
+        return
+    done = fitted(parts, budget)
     messages = render(openai, done.parts).messages
     assert done.tokens == recount(done.parts) <= budget
     assert openai_violations(messages) == []
-    assert request is None or request.body in messages
+    assert request.body in messages
     assert done.degraded is (done.parts != parts)
     assert parts.tail == tuple(store.entries)
 
