@@ -1,0 +1,50 @@
+"""Shapes of `/v1/models`."""
+
+from __future__ import annotations
+
+from rest_framework import serializers
+
+from compaction_service.engine.policy import Policy, limit
+from compaction_service.registry.catalogue import PRICE_PLACES
+from compaction_service.registry.models import Model, Source
+from compaction_service.tokens.families import TOKENIZERS
+
+
+class ModelSerializer(serializers.ModelSerializer[Model]):
+    """A model of the registry."""
+
+    context_window = serializers.IntegerField(allow_null=True, help_text="Input tokens; null: give `context_window`.")
+    max_output = serializers.IntegerField(allow_null=True, help_text="Output tokens of one answer.")
+    tokenizer = serializers.ChoiceField(
+        choices=TOKENIZERS, help_text="The encoding that counts its tokens, and its family where they differ."
+    )
+    method = serializers.ChoiceField(
+        source="spec.method", choices=("exact", "estimate"), help_text="How its tokens are counted before calibration."
+    )
+    factor = serializers.FloatField(help_text="Its tokens for one of the encoding, before calibration.")
+    input_price = serializers.DecimalField(
+        max_digits=16, decimal_places=PRICE_PLACES, normalize_output=True, allow_null=True, help_text="USD per token."
+    )
+    output_price = serializers.DecimalField(
+        max_digits=16, decimal_places=PRICE_PLACES, normalize_output=True, allow_null=True, help_text="USD per token."
+    )
+    default_limit = serializers.SerializerMethodField(
+        help_text="Context tokens at which the default policy compacts; null without a window."
+    )
+    source = serializers.ChoiceField(  # type: ignore[assignment]  # DRF's own name for something else
+        choices=Source.choices, help_text="`override`: some values were set by hand."
+    )
+    overridden = serializers.ListField(child=serializers.CharField(), help_text="The fields set by hand.")
+
+    class Meta:
+        model = Model
+        fields = [
+            "name", "provider", "context_window", "max_output", "tokenizer", "method", "factor", "input_price",
+            "output_price", "default_limit", "source", "overridden", "updated_at",
+        ]  # fmt: skip
+        read_only_fields = fields
+
+    def get_default_limit(self, model: Model) -> int | None:
+        if model.context_window is None:
+            return None
+        return limit(Policy(), model.context_window, model.max_output).limit
