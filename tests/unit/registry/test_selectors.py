@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -27,13 +28,13 @@ def test_model_get__known_name__costs_one_query_and_then_none(registry: None) ->
 
 
 def test_model_get__after_the_cache_expired__reads_again(own_model: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert selectors.model_get(own_model).context_window == 10_000
-    cached = dict(selectors._cache)
+    old = selectors.model_get(own_model)
     with platform_scope():
         services.override_set(own_model, context_window=20_000)
-    monkeypatch.setattr(selectors, "_cache", cached)  # as in another process
+    elsewhere = {own_model: (time.monotonic() + 30, old)}  # what another process still holds
+    monkeypatch.setattr(selectors, "_cache", elsewhere)
     assert selectors.model_get(own_model).context_window == 10_000
-    monkeypatch.setattr(selectors.time, "monotonic", lambda: cached[own_model][0] + 1)
+    elsewhere[own_model] = (time.monotonic(), old)
     assert selectors.model_get(own_model).context_window == 20_000
 
 
