@@ -13,7 +13,18 @@ from .span import Count, SpanMessage
 from .terms import backticked, paths
 from .text import clean
 
-_PATH_KEYS = ("path", "paths", "file", "files", "filename", "filenames", "filepath", "filepaths", "notebook", "document")
+_PATH_KEYS = (
+    "path",
+    "paths",
+    "file",
+    "files",
+    "filename",
+    "filenames",
+    "filepath",
+    "filepaths",
+    "notebook",
+    "document",
+)
 _MAX_PATH = 300  # characters
 _MAX_VALUE = 600  # characters of an argument that is searched for paths; a longer one is a file's content
 _MAX_ARGUMENTS = 1_000_000  # characters that are parsed
@@ -70,21 +81,24 @@ def mentioned_files(messages: Iterable[SpanMessage]) -> list[str]:
     """Distinct paths anywhere in the span: those of call arguments first, then the most often mentioned."""
     first = argument_files(messages)
     counted = Counter(path for m in messages for text in m.texts("text", "result") for path in paths(text))
-    rest = sorted((path for path in counted if path not in set(first)), key=lambda path: -counted[path])
-    return [*first, *rest]
+    return list(dict.fromkeys([*first, *(path for path, _ in counted.most_common())]))
 
 
 def named_files(section_text: str) -> list[str]:
     """The files an Active Files section names: one a line, or the paths of a line of prose."""
     out: dict[str, None] = {}
     for line in section_text.splitlines():
-        text = line.strip().lstrip("-*+•0123456789.) ").strip() if line.strip()[:1] in "-*+•0123456789" else line.strip()
+        text = (
+            line.strip().lstrip("-*+•0123456789.) ").strip() if line.strip()[:1] in "-*+•0123456789" else line.strip()
+        )
         found = [*backticked(text), *paths(text)] or [text.strip("`\"' ")]
         out.update((name, None) for name in found if 0 < len(name) <= _MAX_PATH and name.lower() not in _NO_FILE)
     return list(out)
 
 
-def active_files(messages: Sequence[SpanMessage], section_text: str, known_text: str = "") -> tuple[list[str], list[str]]:
+def active_files(
+    messages: Sequence[SpanMessage], section_text: str, known_text: str = ""
+) -> tuple[list[str], list[str]]:
     """(kept, invented): files the section names that occur in the span or in `known_text` (what older positions of the
     node are known by: the previous summary), then those of the span's call arguments; and those that occur nowhere."""
     named = named_files(section_text)
@@ -108,7 +122,12 @@ def _occurs(name: str, text: str) -> bool:
 
 
 def with_active_files(
-    sections: Sequence[Section], messages: Sequence[SpanMessage], known_text: str = "", *, room: int | None = None, count: Count = len
+    sections: Sequence[Section],
+    messages: Sequence[SpanMessage],
+    known_text: str = "",
+    *,
+    room: int | None = None,
+    count: Count = len,
 ) -> tuple[list[Section], list[str]]:
     """The sections with each Active Files section rewritten as one `- path` per line, and the invented names dropped.
 

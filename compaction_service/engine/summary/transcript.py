@@ -21,13 +21,38 @@ from datetime import UTC, datetime
 from .span import Part, SpanMessage
 from .text import clean
 
-TAGS = ("transcript", "message", "call", "result", "media", "refusal", "previous_summary", "summaries", "summary", "tail", "focus", "preserve")
+TAGS = (
+    "transcript",
+    "message",
+    "call",
+    "result",
+    "media",
+    "refusal",
+    "previous_summary",
+    "summaries",
+    "summary",
+    "tail",
+    "focus",
+    "preserve",
+)
 # Not ours, but read as roles or turns by many models, and by servers that expand chat templates.
-_ROLES = ("system", "developer", "assistant", "user", "tool", "human", "instructions", "start_of_turn", "end_of_turn", "s")
+_ROLES = (
+    "system",
+    "developer",
+    "assistant",
+    "user",
+    "tool",
+    "human",
+    "instructions",
+    "start_of_turn",
+    "end_of_turn",
+    "s",
+)
 
 # Full-width letters and look-alike brackets are folded before the search: a model reads them as the plain ones.
-_FOLD = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | dict.fromkeys(map(ord, "﹤〈⟨˂"), "<")
-_FOLDED = re.compile("[\uff01-\uff5e﹤〈⟨˂]")
+_ANGLES = (0x02C2, 0x27E8, 0x3008, 0xFE64)
+_FOLD = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | dict.fromkeys(_ANGLES, "<")
+_FOLDED = re.compile("[\uff01-\uff5e\u02c2\u27e8\u3008\ufe64]")
 _HIDDEN = r"[\s/\\\u00ad\u200b-\u200f\u2060-\u2064\ufeff]{0,16}"
 _MARKUP = re.compile(rf"<(?={_HIDDEN}(?:(?i:{'|'.join(TAGS)})(?!\w)|(?:{'|'.join(_ROLES)})\s*>)|\|)")
 _DATA_URL = re.compile(r"data:([\w.+-]{1,64}/[\w.+-]{1,64})?(?:;[\w=.+-]{1,64}){0,8};base64,[A-Za-z0-9+/=_%-]{64,}")
@@ -93,7 +118,7 @@ def _segment(part: Part) -> Segment | None:
 
 
 def wrap(message: SpanMessage, body: str, piece: int | None = None) -> str:
-    """One message's markup around its rendered parts; `piece` counts the pieces of a message too large for one chunk."""
+    """One message's markup around its rendered parts; `piece` counts those of a message cut."""
     at = f' at="{timestamp(message.at)}"' if message.at else ""
     number = f' piece="{piece}"' if piece else ""
     return f'<message position="{message.position}" role="{attribute(message.role)}"{at}{number}>\n{body}\n</message>'

@@ -1,0 +1,91 @@
+"""What a summary kept and what it dropped, told without a model (semantics 10)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal, TypedDict
+
+from .lexicon import NO_NAME
+from .span import SpanMessage
+from .terms import backticked, terms
+from .text import clean, sentences, words
+
+MAX_ENTITIES = 50
+MAX_DROPPED = 100
+MAX_TEXT = 200  # characters of one entry
+_MIN_REQUEST_WORDS = 3  # "ok, thanks" says nothing that could be dropped
+_AROUND = "\"'()[]{}<>*_`,.;:!?\u2018\u2019\u201c\u201d\xab\xbb\u2026"
+_INSIDE = dict.fromkeys(map(ord, "-'\u2019"))
+_SAID_AGAIN = 0.6  # of a request's words; so many in the summary, and it is in it
+
+
+class Dropped(TypedDict):
+    position: int
+    kind: Literal["request", "identifier"]
+    text: str
+
+
+def entities(source: str | Iterable[SpanMessage]) -> list[str]:
+    """Names in a text or in messages, in order of first mention, at most 50: paths, URLs, identifiers, whatever
+    stands in backticks, and capitalised names of two words or more."""
+    texts = (
+        [source]
+        if isinstance(source, str)
+        else (p.text for m in source for p in m.parts if p.kind in ("text", "call", "result"))
+    )
+    found: dict[str, None] = {}
+    for text in texts:
+        for line in clean(text).splitlines():
+            found.update(dict.fromkeys(_entities(line)))
+            if len(found) >= MAX_ENTITIES:
+                return list(found)[:MAX_ENTITIES]
+    return list(found)
+
+
+def _entities(line: str) -> Iterator[str]:
+    yield from (term.text for term in terms(line) if term.kind != "number")
+    yield from (name.strip() for name in backticked(line) if name.strip())
+    for sentence in sentences(line):
+        yield from _names(sentence)
+
+
+def _names(sentence: str) -> Iterator[str]:
+    """Runs of at least two capitalised words."""
+    run: list[str] = []
+    for token in [*sentence.split(), ""]:
+        word = token.strip(_AROUND)
+        capital = len(word) > 1 and word[0].isupper() and word.translate(_INSIDE).isalpha()
+        if capital and not (not run and word.casefold() in NO_NAME):
+            run.append(word)
+            if token.endswith(word):
+                continue  # no punctuation after it: the name may go on
+        if 2 <= len(run) <= 6 and not all(map(str.isupper, run)):
+            yield " ".join(run)
+        run = []
+
+
+def dropped_content(messages: Sequence[SpanMessage], summary_text: str) -> list[Dropped]:
+    """User requests and key identifiers of the span that are not in the summary, by position, at most 100.
+
+    A request is in it when most of its words are. Key identifiers are those that users and the agent wrote, in text
+    or in calls; what only tools printed is not counted."""
+    summary_words = set(words(summary_text))
+    out: list[Dropped] = []
+    seen: set[str] = set()
+    for message in messages:
+        if message.request and not _is_said(text := "\n".join(message.texts("text")), summary_words):
+            out.append({"position": message.position, "kind": "request", "text": clean(text).strip()[:MAX_TEXT]})
+        for text in message.texts("text", "call"):
+            for term in terms(clean(text)):
+                if term.kind != "number" and term.text not in seen:
+                    seen.add(term.text)
+                    if term.text not in summary_text:
+                        out.append({"position": message.position, "kind": "identifier", "text": term.text[:MAX_TEXT]})
+    # Requests weigh more than names where there is no room for all.
+    out.sort(key=lambda dropped: dropped["kind"] != "request")
+    return sorted(out[:MAX_DROPPED], key=lambda dropped: dropped["position"])
+
+
+def _is_said(request: str, summary_words: set[str]) -> bool:
+    distinct = set(words(request))
+    return len(distinct) < _MIN_REQUEST_WORDS or len(distinct & summary_words) >= _SAID_AGAIN * len(distinct)
