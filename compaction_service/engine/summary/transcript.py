@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from .span import Part, SpanMessage
+from .span import Part, SpanMessage, with_tool_names
 from .text import clean
 
 TAGS = (
@@ -130,4 +130,4 @@ def render_message(message: SpanMessage) -> str:
 
 def render(messages: Sequence[SpanMessage]) -> str:
     """All messages, oldest first, one line break between them."""
-    return "\n".join(map(render_message, messages))
+    return "\n".join(map(render_message, with_tool_names(messages)))
