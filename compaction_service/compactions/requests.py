@@ -13,6 +13,7 @@ from compaction_service.conversations.models import CompactionState, Conversatio
 from compaction_service.conversations.terms import Terms, breakdown, trigger_tokens
 from compaction_service.engine.policy import crossed
 from compaction_service.ids import uuid7
+from compaction_service.routers import current_alias
 from tenants.scope import required_tenant
 
 PRIORITY = {Trigger.THRESHOLD: 0, Trigger.MANUAL: 1, Trigger.TOOL_CALL: 2, Trigger.OVERFLOW: 3}
@@ -76,7 +77,7 @@ def enqueue(compaction: Compaction) -> None:
         priority=PRIORITY[Trigger(compaction.trigger)],
         next_at=timezone.now(),
     )
-    transaction.on_commit(wake)
+    transaction.on_commit(wake, using=current_alias.get())
 
 
 def retry_gate(conversation: Conversation, terms: Terms) -> int:
