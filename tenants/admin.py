@@ -59,7 +59,8 @@ class TenantAdmin(PlatformAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         alive = ApiKey.unscoped.filter(tenant_id=OuterRef("id"), revoked_at=None).order_by().values("tenant_id")
         count = Subquery(alive.annotate(count=Count("id")).values("count"), output_field=IntegerField())
-        return super().get_queryset(request).defer("summarizer_key").annotate(key_count=count)
+        found: QuerySet[Any] = super().get_queryset(request)
+        return found.defer("summarizer_key").annotate(key_count=count)
 
     def get_search_results(
         self, _request: HttpRequest, queryset: QuerySet[Any], search_term: str

@@ -25,6 +25,7 @@ from tenants.models import Tenant
 from tenants.platform_admin import AgeFilter, DetailAdmin, TenantFilter, admin_url, column, id_matches
 from tenants.scope import tenant_scope
 
+DEFERRED = ("tenant__summarizer_key", "conversation__system", "conversation__tools")
 FOUND_CONVERSATIONS = 100  # of a search by external id
 
 # What a reviewer may do, by the last part of the path: what the log says of it, and the service that does it.
@@ -62,9 +63,7 @@ class CompactionAdmin(DetailAdmin):
         of_row = Pass.unscoped.filter(compaction_id=OuterRef("id")).order_by().values("compaction_id")
         count = Subquery(of_row.annotate(count=Count("id")).values("count"), output_field=IntegerField())
         found: QuerySet[Any] = super().get_queryset(request).select_related("tenant", "conversation")
-        return found.annotate(passes_made=count).defer(
-            "tenant__summarizer_key", "conversation__system", "conversation__tools"
-        )
+        return found.annotate(passes_made=count).defer(*DEFERRED)
 
     def search(self, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
         return queryset.filter(of_conversation(term))
@@ -75,8 +74,8 @@ class CompactionAdmin(DetailAdmin):
         return [path("<uuid:object_id>/<str:action>/do/", act, name="compactions_compaction_act"), *urls]
 
     @column("made")
-    def made(self, row: Compaction) -> Any:
-        return row.created_at.replace(microsecond=0)
+    def made(self, row: Compaction) -> str:
+        return f"{row.created_at:%Y-%m-%d %H:%M:%S}"
 
     @column("conversation")
     def conversation_name(self, row: Compaction) -> str:
@@ -202,7 +201,7 @@ class SummaryAdmin(DetailAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         found: QuerySet[Any] = super().get_queryset(request).select_related("tenant", "conversation")
-        return found.defer("tenant__summarizer_key", "conversation__system", "conversation__tools")
+        return found.defer(*DEFERRED)
 
     def search(self, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
         return queryset.filter(of_conversation(term))
