@@ -207,6 +207,17 @@ def column(title: str, label: Mapping[str, str] | None = None) -> Callable[[Show
     return decorator
 
 
+def times(field: str, title: str) -> Callable[[Model], str]:
+    """A column that shows a time (UTC) in one form everywhere."""
+
+    def shown(row: Model) -> str:
+        value = getattr(row, field)
+        return "\u2013" if value is None else f"{value:%Y-%m-%d %H:%M}"
+
+    shown.__name__ = field
+    return column(title)(shown)
+
+
 def id_matches(term: str, field: str = "id") -> Q | None:
     """The condition for an id or its beginning (six hexadecimal digits or more) as a range; None for another term."""
     digits = term.lower().replace("-", "")

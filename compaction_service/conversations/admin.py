@@ -20,7 +20,7 @@ from compaction_service.engine import fit, formats
 from compaction_service.engine.admit import Ledger
 from compaction_service.engine.policy import PolicyError
 from tenants.models import Tenant
-from tenants.platform_admin import AgeFilter, DetailAdmin, TenantFilter, column, id_matches, storable
+from tenants.platform_admin import AgeFilter, DetailAdmin, TenantFilter, column, id_matches, storable, times
 from tenants.scope import tenant_scope
 
 COMPACTIONS = 10  # newest ones shown beside the messages
@@ -41,7 +41,7 @@ def matching(term: str) -> Q:
 
 @admin.register(Conversation)
 class ConversationAdmin(DetailAdmin):
-    list_display = ("name", "tenant", "model", "messages", "tokens", "state", "updated_at")
+    list_display = ("name", "tenant", "model", "messages", "tokens", "state", times("updated_at", "changed"))
     list_display_links = ("name",)
     list_filter = (TenantFilter, "compaction_state", AgeFilter)
     list_select_related = ("tenant",)
