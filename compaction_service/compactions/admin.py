@@ -22,11 +22,19 @@ from compaction_service.conversations.admin import matching, number
 from compaction_service.conversations.models import Conversation
 from compaction_service.conversations.transcripts import visible
 from tenants.models import Tenant
-from tenants.platform_admin import AgeFilter, DetailAdmin, TenantFilter, admin_url, column, id_matches, times
+from tenants.platform_admin import (
+    AgeFilter,
+    DetailAdmin,
+    TenantFilter,
+    admin_url,
+    column,
+    id_matches,
+    newest_of,
+    times,
+)
 from tenants.scope import tenant_scope
 
 DEFERRED = ("tenant__summarizer_key", "conversation__system", "conversation__tools")
-FOUND_CONVERSATIONS = 100  # of a search by external id
 
 # What a reviewer may do, by the last part of the path: what the log says of it, and the service that does it.
 ACTIONS: dict[str, tuple[str, Callable[[Tenant, UUID], Any]]] = {
@@ -37,12 +45,13 @@ ACTIONS: dict[str, tuple[str, Callable[[Tenant, UUID], Any]]] = {
 }
 
 
-def of_conversation(term: str) -> Q:
+def of_conversation(model: type[Compaction | Summary], term: str) -> Q:
     """Rows with this id, or of conversations with this id or external id; beginnings will do."""
-    found = Conversation.unscoped.filter(matching(term)).values("id")[:FOUND_CONVERSATIONS]
-    by_id = id_matches(term)
-    of_found = Q(conversation_id__in=found)
-    return of_found if by_id is None else of_found | by_id
+    conversations = list(Conversation.unscoped.filter(matching(term)).values_list("id", flat=True))
+    found = [model.unscoped.filter(conversation_id__in=conversations)]
+    if by_id := id_matches(term):
+        found.append(model.unscoped.filter(by_id))
+    return newest_of(*found)
 
 
 @admin.register(Compaction)
@@ -51,7 +60,7 @@ class CompactionAdmin(DetailAdmin):
         times("created_at", "made"), "conversation_name", "tenant", "state", "review_state", "trigger", "span_text",
         "tokens", "ratio", "made_by", "pass_count", "money", "took",
     )  # fmt: skip
-    list_filter = ("outcome", "status", "review", "trigger", "method", AgeFilter, TenantFilter)
+    list_filter = ("outcome", "status", "review", "trigger", AgeFilter, TenantFilter)
     list_select_related = ("tenant", "conversation")
     list_only = (
         "status", "outcome", "trigger", "from_position", "to_position", "context_before", "context_after", "tokens_in",
@@ -69,7 +78,7 @@ class CompactionAdmin(DetailAdmin):
         return joined.defer(*DEFERRED)
 
     def search(self, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
-        return queryset.filter(of_conversation(term))
+        return queryset.filter(of_conversation(Compaction, term))
 
     def get_urls(self) -> list[URLPattern]:
         act = self.admin_site.admin_view(require_POST(self.act_view))
@@ -195,7 +204,7 @@ class SummaryAdmin(DetailAdmin):
         "span_text", "conversation_name", "tenant", "level", "tokens", "method", "node_state",
         times("created_at", "made"),
     )  # fmt: skip
-    list_filter = ("state", "method", AgeFilter, TenantFilter)
+    list_filter = ("state", AgeFilter, TenantFilter)
     list_select_related = ("tenant", "conversation")
     list_only = (
         "level", "from_position", "to_position", "tokens", "method", "state", "created_at", "tenant__name",
@@ -209,7 +218,7 @@ class SummaryAdmin(DetailAdmin):
         return found.defer(*DEFERRED)
 
     def search(self, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
-        return queryset.filter(of_conversation(term))
+        return queryset.filter(of_conversation(Summary, term))
 
     @column("conversation")
     def conversation_name(self, node: Summary) -> str:

@@ -87,7 +87,15 @@ class Conversation(TenantModel):
                 name="conversation_compaction_state",
             ),
         ]
-        indexes: ClassVar = [models.Index(fields=["tenant", "id"], name="conversation_by_tenant")]
+        indexes: ClassVar = [
+            models.Index(fields=["tenant", "id"], name="conversation_by_tenant"),
+            models.Index(  # the beginning of an external id, over all tenants
+                fields=["external_id"],
+                opclasses=["text_pattern_ops"],
+                condition=models.Q(external_id__isnull=False),
+                name="conversation_external_prefix",
+            ),
+        ]
 
     def __str__(self) -> str:
         return self.external_id or str(self.id)
