@@ -1,0 +1,86 @@
+# One target per habit; `make` lists them. Everything runs in .venv, made from hash-locked requirements on first use.
+
+PY := .venv/bin/python
+READY := .venv/.ready
+LOCKS := docker/requirements
+# The first Python that is new enough: 3.11 is what the locks are tested with.
+PYTHON ?= $(shell for p in python3.11 python3 python3.12 python3.13; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+MANAGE := $(PY) manage.py
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+.PHONY: help up demo test test-slow test-browser lint format types migrations schema schema-check client docker-check \
+	check lock audit clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+$(READY): $(LOCKS)/bootstrap.txt $(LOCKS)/dev.txt
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed, and none was found. Install it, or name it: make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { echo "$(PYTHON) is missing or too old: Python 3.11 or newer is needed." >&2; exit 1; }
+	@echo "Installing the locked packages into .venv (first time: about 200 MB)"
+	@rm -rf .venv && $(PYTHON) -m venv .venv
+	@$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r $(LOCKS)/bootstrap.txt
+	@.venv/bin/uv pip sync --quiet --python $(PY) --require-hashes $(LOCKS)/dev.txt
+	@touch $@
+
+up: $(READY) ## Serve on this machine until Ctrl-C (PORT=8000)
+	@$(MANAGE) up
+
+demo: $(READY) ## Replay a long conversation against a running service and show what happens
+	@$(MANAGE) demo
+
+test: $(READY) ## Run the tests (ARGS="-k name" and the like are passed on)
+	@$(PY) -m pytest $(ARGS)
+
+test-slow: $(READY) ## Run the tests that take minutes
+	@$(PY) -m pytest -m slow $(ARGS)
+
+test-browser: $(READY) ## Run the admin in a real Chromium
+	@$(PY) -m pytest -m browser $(ARGS)
+
+lint: $(READY) ## Style, formatting, templates, import rules
+	@.venv/bin/ruff check .
+	@.venv/bin/ruff format --check --quiet .
+	@files=$$(git ls-files '*.html'); test -z "$$files" || .venv/bin/djlint --quiet --lint --check $$files
+	@.venv/bin/lint-imports
+
+format: $(READY) ## Mend style and formatting
+	@.venv/bin/ruff check --fix .
+	@.venv/bin/ruff format .
+
+types: $(READY) ## Check types
+	@.venv/bin/mypy .
+
+migrations: $(READY) ## Fail where a model has no migration
+	@$(MANAGE) makemigrations --check --dry-run
+
+schema: $(READY) ## Write docs/openapi.yaml from the code
+	@$(MANAGE) spectacular --validate --fail-on-warn --file docs/openapi.yaml
+
+schema-check: $(READY) ## Fail where docs/openapi.yaml differs from the code
+	@$(MANAGE) spectacular --validate --fail-on-warn --file .data/openapi.yaml
+	@diff -u docs/openapi.yaml .data/openapi.yaml || { echo "docs/openapi.yaml is old: run 'make schema'." >&2; exit 1; }
+
+client: $(READY) ## Generate a Python client into .data/client
+	@.venv/bin/openapi-python-client generate --path docs/openapi.yaml --output-path .data/client --overwrite --fail-on-warning
+
+docker-check: $(READY) ## Check the Dockerfile and the compose file
+	@.venv/bin/hadolint docker/Dockerfile
+	@.venv/bin/docker-compose -f docker/compose.yaml config -q
+
+check: test lint types schema-check migrations docker-check ## Everything CI runs
+
+LOCK := .venv/bin/uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q
+lock: ## Lock the newest allowed versions, with hashes
+	@$(LOCK) $(LOCKS)/bootstrap.in -o $(LOCKS)/bootstrap.txt
+	@$(LOCK) pyproject.toml --extra local --extra dev -o $(LOCKS)/dev.txt
+	@$(LOCK) pyproject.toml -c $(LOCKS)/dev.txt -o $(LOCKS)/runtime.txt
+
+audit: $(READY) ## Ask the network for known weaknesses of the locked packages
+	@.venv/bin/pip-audit --require-hashes --disable-pip -r $(LOCKS)/dev.txt
+
+clean: ## Remove everything made here: the environment, data, caches
+	@rm -rf .venv .data .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache staticfiles
