@@ -198,9 +198,9 @@ def test_is_echo__requests_and_paths_quoted_in_an_honest_summary__no_echo() -> N
         "windows."
     )
     summary = (
-        f'The user asked: "{request}" The session cookie was moved to compaction_service/api/session.py and signed with '
-        "the key of the tenant; two tests fail because the fixture still expects the old cookie name, which was renamed "
-        "in the release of last March."
+        f'The user asked: "{request}" The session cookie was moved to compaction_service/api/session.py and signed '
+        "with the key of the tenant; two tests fail because the fixture still expects the old cookie name, which was "
+        "renamed in the release of last March."
     )
     assert not is_echo(summary, [render(dialogue(request, "Done, see compaction_service/api/session.py"))])
 
