@@ -5,31 +5,39 @@ import time
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction_service.engine.summary.select import Candidate, informativeness, is_relative, select
+from compaction_service.engine.summary.select import Candidate, is_relative, select, traits
 from compaction_service.engine.summary.text import words
 
 
 def candidates(*texts: str) -> list[Candidate]:
-    return [Candidate(words(text), len(text.split()), informativeness(text, words(text))) for text in texts]
+    return [Candidate(traits(text), len(text.split())) for text in texts]
 
 
-def test_informativeness__facts_over_small_talk() -> None:
-    plain, dated, asked = (
-        informativeness(t, words(t)) for t in ("it is nice", "we met Anna on Monday at 3", "is it nice?")
-    )
+def test_traits__facts__over_small_talk_over_questions() -> None:
+    asked, plain, dated = (traits(t).worth for t in ("it is nice?", "it is nice", "never met on Monday"))
     assert asked < plain == 1 < dated
 
 
-def test_is_relative__words_that_need_a_day() -> None:
-    assert is_relative(words("I went yesterday"))
-    assert is_relative(words("我昨天去了"))
-    assert not is_relative(words("On 3 May I went"))
+def test_traits__capitals__inside_the_sentence_only() -> None:
+    assert traits("Then Anna met Bob in NYC, I think").capitals == ("anna", "bob")
+
+
+def test_is_relative__words_that_need_a_day__told() -> None:
+    assert is_relative(traits("I went yesterday"))
+    assert is_relative(traits("我昨天去了"))
+    assert not is_relative(traits("On 3 May I went"))
 
 
 def test_select__repetition__new_words_first() -> None:
     found = candidates("the cat sat on the mat", "the cat sat on a mat", "invoice 4711 is due in Oslo")
-    assert 2 in select(found, 6)
+    assert select(found, 6) == [2]
     assert select(found, 12) in ([0, 2], [1, 2])
+
+
+def test_select__names_and_numbers__over_plain_words() -> None:
+    found = candidates("they went home again", "they met Zanzibar again", "they had 4711 again")
+    assert select(found, 4) != [0]
+    assert select(found, 8) == [1, 2]
 
 
 def test_select__words_kept_elsewhere__worth_less() -> None:
