@@ -1,6 +1,5 @@
 """Messages and counters for these tests."""
 
-# ruff: noqa: RUF001
 from __future__ import annotations
 
 from dataclasses import dataclass
