@@ -61,7 +61,7 @@ def merge_target(tokens: Sequence[int], bound: int) -> int:
 
 
 def _by_level(chain: Sequence[Link]) -> Merge | None:
-    """The first run of neighbours of one level that is too long. Levels never rise along a chain: a level is one run."""
+    """The first run of one level that is too long. Levels never rise along a chain, so a level is one run."""
     start = 0
     while start < len(chain):
         level = chain[start].level
