@@ -32,10 +32,13 @@ class NotLive(Exception):  # noqa: N818 -- it says what is so
     """The compaction had ended already: nothing was changed."""
 
 
-def end(compaction: Compaction, conversation: Conversation, outcome: Outcome, reason: str = "") -> None:
+def end(
+    compaction: Compaction, conversation: Conversation, outcome: Outcome, reason: str = "", *, follow: bool = True
+) -> None:
     """Write the outcome, free the conversation, drop the work row, and start what waits (semantics 4 and 11).
 
     The conversation is locked by the caller and written here. Raises `NotLive` when somebody else ended it.
+    `follow=False`: start nothing and plan nothing, where that may be what fails.
     """
     compaction.status, compaction.outcome, compaction.reason = STATUS_OF[outcome], outcome, reason
     compaction.finished_at = timezone.now()
@@ -58,9 +61,13 @@ def end(compaction: Compaction, conversation: Conversation, outcome: Outcome, re
     conversation.compaction_state = CompactionState.IDLE
     conversation.compaction_live = None
     conversation.compaction_last = compaction.id
-    current = terms_of(conversation, tenant_get().policy)
-    conversation.retry_from_tokens = None if outcome in AT_ONCE else requests.retry_gate(conversation, current)
-    follower = _next(compaction, conversation, current)
+    if follow:
+        current = terms_of(conversation, tenant_get().policy)
+        conversation.retry_from_tokens = None if outcome in AT_ONCE else requests.retry_gate(conversation, current)
+        follower = _next(compaction, conversation, current)
+    else:  # no less than what could be covered now, and some growth
+        conversation.retry_from_tokens = conversation.tail_tokens + conversation.tail_tokens // 10 + 1
+        follower = None
     if not commit(conversation):
         raise RuntimeError("a locked conversation changed under its lock")
     if follower is not None:

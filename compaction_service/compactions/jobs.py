@@ -32,6 +32,8 @@ logger = logging.getLogger(__name__)
 
 # Executions of one pass that ended without a word (a killed worker, a lost lease) before the model is given up.
 MOST_ATTEMPTS = 5
+# Executions that not even a next model or the extractive summary came of: beginning or ending the job itself fails.
+LAST_ATTEMPT = 2 * MOST_ATTEMPTS
 RETRY_AFTER = timedelta(seconds=1)
 
 
@@ -56,21 +58,30 @@ def run(claim: Claim) -> None:
         except Exception as error:  # noqa: BLE001 -- whatever it is, the row is tried again, a bounded number of times
             # Only the kind is told: a message may quote the conversation.
             logger.error("pass failed", extra={"compaction": str(claim.compaction_id), "error": type(error).__name__})
-            claims.release(claim, delay=RETRY_AFTER, progress=False)
+            if not (claim.attempts >= LAST_ATTEMPT and _abandon(claim)):
+                claims.release(claim, delay=RETRY_AFTER, progress=False)
             raise Crashed(type(error).__name__) from None
         finally:
             connection.close()
 
 
+def _abandon(claim: Claim) -> bool:
+    """End a compaction that fails wherever it is touched, so that its conversation can be compacted again."""
+    try:
+        with tenant_scope(claim.tenant_id):
+            compaction = _locked(claim)
+            if compaction is not None:
+                end(compaction, lock_conversation(compaction), Outcome.FAILED, "internal_error", follow=False)
+    except Exception as error:  # noqa: BLE001 -- tried again by the next execution
+        logger.error("job not abandoned", extra={"error": type(error).__name__})
+        return False
+    return True
+
+
 def begin(claim: Claim) -> Pass | None:
     """Open the job if it is new, and mark its pass running. None: it has ended."""
-    # The conversation first, as everywhere (docs/design.md, Locks): nobody ends or joins the job meanwhile.
-    Conversation.objects.select_for_update(of=("self",)).filter(compactions=claim.compaction_id).first()
-    compaction = Compaction.objects.filter(id=claim.compaction_id, status__in=LIVE).first()
+    compaction = _locked(claim)
     if compaction is None:
-        Work.objects.filter(pk=claim.compaction_id).delete()
-        return None
-    if not Work.objects.filter(pk=claim.compaction_id, fence=claim.fence).exists():
         return None
     if compaction.status == Status.QUEUED:
         one = open_job(compaction, Tenant.objects.get(id=claim.tenant_id))
@@ -88,6 +99,18 @@ def begin(claim: Claim) -> Pass | None:
     one.first_attempt_at = one.first_attempt_at or now
     one.save(update_fields=["status", "attempts", "started_at", "first_attempt_at"])
     return one
+
+
+def _locked(claim: Claim) -> Compaction | None:
+    """The claimed compaction under its conversation's lock, if it is live and the claim is still ours."""
+    # The conversation first, as everywhere (docs/design.md, Locks): nobody ends or joins the job meanwhile.
+    Conversation.objects.select_for_update(of=("self",)).filter(compactions=claim.compaction_id).first()
+    compaction = Compaction.objects.filter(id=claim.compaction_id, status__in=LIVE).first()
+    if compaction is None:
+        Work.objects.filter(pk=claim.compaction_id).delete()
+        return None
+    mine = Work.objects.filter(pk=claim.compaction_id, fence=claim.fence).exists()
+    return compaction if mine else None
 
 
 def finish(claim: Claim, step: Step, result: Result) -> None:

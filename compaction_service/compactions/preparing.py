@@ -55,7 +55,7 @@ def step_of(one: Pass) -> Step | None:
         replaced_tokens=compaction.tokens_in or 0,
         target=work["target"],
         bound=max(1, terms.raw(work["bound"])),
-        passes_done=sum(p.kind == PassKind.RESUMMARIZE for p in done),
+        passes_done=sum(p.kind == PassKind.RESUMMARIZE for p in (*done, one)),
         count=terms.counter.text,
     )
 

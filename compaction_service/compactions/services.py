@@ -17,6 +17,7 @@ from compaction_service.compactions.models import LIVE, Compaction, Outcome, Rev
 from compaction_service.compactions.plans import Planned, plan_for
 from compaction_service.compactions.reverting import compaction_get, compaction_locked, compaction_revert
 from compaction_service.compactions.starting import note_floor
+from compaction_service.conversations import calibration
 from compaction_service.conversations.models import Conversation
 from compaction_service.conversations.selectors import conversation_get
 from compaction_service.conversations.state import commit
@@ -116,7 +117,9 @@ def _learn_overflow(conversation: Conversation, tenant: Tenant, asked: Asked) ->
     terms = terms_of(conversation, tenant.policy)
     counted = sum(breakdown(conversation, terms).values())
     if counted and asked.reported_tokens > counted:
-        conversation.factor *= min(3.0, asked.reported_tokens / counted)
+        # At most what a report with an append could come to, however often it is said.
+        raised = terms.factor * asked.reported_tokens / counted
+        conversation.factor = max(conversation.factor, min(calibration.HIGHEST, raised))
         conversation.calibrated = True
 
 
