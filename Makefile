@@ -19,7 +19,7 @@ help: ## List the targets
 
 $(READY): $(LOCKS)/bootstrap.txt $(LOCKS)/dev.txt
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed, and none was found. Install it, or name it: make PYTHON=/path/to/python3.11" >&2; exit 1; }
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "$(PYTHON) is too old: Python 3.11 or newer is needed." >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { echo "$(PYTHON) is missing or too old: Python 3.11 or newer is needed." >&2; exit 1; }
 	@echo "Installing the locked packages into .venv (first time: about 200 MB)"
 	@rm -rf .venv && $(PYTHON) -m venv .venv
 	@$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r $(LOCKS)/bootstrap.txt

@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 _ROLE = """
 select rolsuper, rolbypassrls,
   exists (select from pg_policy p join pg_class c on c.oid = p.polrelid where pg_has_role(r.oid, c.relowner, 'MEMBER')),
-  exists (select from pg_roles p where p.rolname = %s and p.oid <> r.oid and pg_has_role(r.oid, p.oid, 'MEMBER'))
+  exists (select from pg_roles p where p.rolname = %s and pg_has_role(r.oid, p.oid, 'MEMBER'))
 from pg_roles r where rolname = current_user
 """
 
@@ -51,7 +51,8 @@ def check_settings(**_kwargs: Any) -> list[CheckMessage]:
 @cache
 def assert_safe_role() -> None:
     """Raises ImproperlyConfigured if row-level security would not bind the application's role: a superuser, BYPASSRLS,
-    an owner of tenant tables, or a member of the platform role. Asks the database once a process."""
+    an owner of tenant tables, or the platform role or a member of it. Asks the database once a
+    process."""
     with connections["default"].cursor() as cursor:
         cursor.execute(_ROLE, [settings.PLATFORM_ROLE])
         superuser, bypass, owner, platform = cursor.fetchone()
@@ -59,7 +60,7 @@ def assert_safe_role() -> None:
         "is a superuser": superuser,
         "has BYPASSRLS": bypass,
         "owns tenant tables": owner,
-        "is a member of the platform role": platform,
+        "is the platform role or a member of it": platform,
     }
     if found := [fault for fault, holds in faults.items() if holds]:
         raise ImproperlyConfigured(f"The role of APP_DATABASE_URL {' and '.join(found)}: tenants are not isolated.")

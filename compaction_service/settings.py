@@ -38,19 +38,12 @@ INSTALLED_APPS = [
     "compaction_service.usage",
     "compaction_service.local",
 ]
-INSTALLED_APPS = [
-    app
-    for app in INSTALLED_APPS
-    if "." not in app
-    or app.startswith(("django", "compaction_service.api"))
-    or __import__("importlib.util").util.find_spec(app)
-]
 
 # Sessions, messages and CSRF serve the admin only; the API's views never touch them.
 MIDDLEWARE = [
     "compaction_service.api.request_id.RequestIdMiddleware",
     "django.middleware.security.SecurityMiddleware",
-    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "compaction_service.static.StaticMiddleware",
     "tenants.middleware.PlatformMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",

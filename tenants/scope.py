@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, TypeVar
 from uuid import UUID
 
 from django.db import connections, models, transaction
@@ -121,8 +121,8 @@ class TenantModel(models.Model):
         editable=False,
     )
 
-    objects: ClassVar[TenantManager[Self]] = TenantManager()
-    unscoped: ClassVar[PlatformManager[Self]] = PlatformManager()
+    objects = TenantManager()
+    unscoped = PlatformManager()
 
     class Meta:
         abstract = True

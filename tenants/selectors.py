@@ -57,9 +57,11 @@ def platform_key_find(secret: str, now: datetime) -> PlatformKey | None:
         return None
     with platform_scope():
         key = PlatformKey.objects.filter(prefix=prefix).first()
-    if not keys.matches(secret, key and key.digest, key and key.pepper) or key is None:
+    if key is None:
+        keys.matches(secret, None, None)
         return None
-    return key if _valid(key.expires_at, key.revoked_at, now) else None
+    good = keys.matches(secret, key.digest, key.pepper) and _valid(key.expires_at, key.revoked_at, now)
+    return key if good else None
 
 
 def _valid(expires_at: datetime | None, revoked_at: datetime | None, now: datetime) -> bool:

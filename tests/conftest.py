@@ -16,7 +16,6 @@ from django.core.management import call_command
 from django.db import connections
 from pytest_django import DjangoDbBlocker
 
-from compaction_service.local.engines import free_port
 from compaction_service.local.stack import Stack, running_stack
 from tenants import services
 from tenants.models import Scope, Tenant
@@ -43,10 +42,9 @@ def django_db_setup(django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
     with django_db_blocker.unblock():
         call_command("setup_database", verbosity=0)
         yield
-        for connection in connections.all():
-            connection.close()
-            if connection.pool:
-                connection.close_pool()
+        connections.close_all()
+        for alias in connections:
+            connections[alias].close_pool()  # type: ignore[attr-defined]  # of the PostgreSQL backend
 
 
 @pytest.fixture
@@ -87,7 +85,7 @@ def stranger(make_tenant: Callable[[], Member]) -> Member:
 @pytest.fixture(scope="session")
 def live(pytestconfig: pytest.Config, django_db_setup: None) -> Iterator[Stack]:
     """The running service (web, worker and beat as processes), started by the first test that asks."""
-    with running_stack({**os.environ, "PORT": str(free_port())}, pytestconfig.stash[DATA_DIR] / "live") as stack:
+    with running_stack(os.environ, pytestconfig.stash[DATA_DIR] / "live") as stack:
         yield stack
 
 

@@ -76,7 +76,7 @@ def _environment(data_dir: Path) -> Iterator[dict[str, str]]:
         ProcessGroup(data_dir / "log") as group,
         running_engines(os.environ, data_dir, group, durable=False) as engines,
     ):
-        owner_url = with_database(engines["DATABASE_URL"], f"compaction_test_{os.getpid()}")
+        owner_url = changed(engines["DATABASE_URL"], dbname=f"compaction_test_{os.getpid()}")
         values = environment.complete({}, {**engines, "DATABASE_URL": owner_url}, {})
         try:
             yield values
@@ -85,7 +85,7 @@ def _environment(data_dir: Path) -> Iterator[dict[str, str]]:
             roles.drop_database_and_roles(owner_url, *logins)
 
 
-def with_database(url: str, database: str) -> str:
-    """The URL with another database."""
-    parts = {name: str(value) for name, value in conninfo_to_dict(url).items()} | {"dbname": database}
+def changed(url: str, **parameters: str) -> str:
+    """A PostgreSQL URL with other parameters, such as `dbname`."""
+    parts = {name: str(value) for name, value in conninfo_to_dict(url).items()} | parameters
     return "postgresql:///?" + "&".join(f"{name}={quote(value, safe='/')}" for name, value in parts.items())

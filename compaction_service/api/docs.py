@@ -17,7 +17,7 @@ from compaction_service.api.negotiation import JSONOnly
 @cache
 def document() -> bytes:
     """The document as JSON; made once a process, since making it takes long and it never changes."""
-    return orjson.dumps(SchemaGenerator().get_schema(request=None, public=True))
+    return orjson.dumps(SchemaGenerator().get_schema(request=None, public=True))  # type: ignore[no-untyped-call]
 
 
 @get_only

@@ -30,8 +30,13 @@ from compaction_service.routers import current_alias
 logger = logging.getLogger(__name__)
 
 
-class Formatter(ExceptionFormatter):
+class Formatter(ExceptionFormatter):  # type: ignore[misc]
     """Adds what ApiError carries, and the request's id."""
+
+    def get_error_type(self) -> Any:
+        if isinstance(self.exc, ApiError) and self.exc.status_code == 400 and self.exc.attr:
+            return "validation_error"
+        return super().get_error_type()
 
     def get_errors(self) -> list[Error]:
         if isinstance(self.exc, ApiError):
@@ -44,7 +49,7 @@ class Formatter(ExceptionFormatter):
         return {**super().format_error_response(error_response), "request_id": logs.request_id.get(), **extra}
 
 
-class Handler(ExceptionHandler):
+class Handler(ExceptionHandler):  # type: ignore[misc]
     """Turns any exception of a view into an answer; what nobody expected becomes a 500 that says nothing."""
 
     def convert_known_exceptions(self, exc: Exception) -> Exception:
@@ -56,7 +61,8 @@ class Handler(ExceptionHandler):
             return unavailable()
         if isinstance(exc, DataError):  # a number out of range, a NUL where text is searched
             return ApiError(400, "invalid", "A value cannot be stored.")
-        return super().convert_known_exceptions(exc)
+        known: Exception = super().convert_known_exceptions(exc)
+        return known
 
     def should_not_handle(self, _exc: Exception) -> bool:
         return False  # the same answer whether DEBUG is on or not
@@ -66,6 +72,9 @@ class Handler(ExceptionHandler):
             return exc
         logger.error("unhandled exception", exc_info=exc)
         return ApiError(500, "internal_error", "The server failed. The request id names the case in its log.")
+
+    def format_exception(self, exc: exceptions.APIException) -> Any:
+        return Formatter(exc, self.context, self.exc).run()
 
     def get_headers(self, exc: exceptions.APIException) -> dict[str, str]:
         headers = {**super().get_headers(exc), **getattr(exc, "headers", {})}
@@ -77,9 +86,10 @@ class Handler(ExceptionHandler):
         """Nothing more: the log line was written above, and Django's would hold the path."""
 
 
-def exception_handler(exc: Exception, context: Any) -> Response | None:
+def exception_handler(exc: Exception, context: Any) -> Response:
     """REST_FRAMEWORK["EXCEPTION_HANDLER"]."""
-    return Handler(exc, context).run()
+    response: Response = Handler(exc, context).run()
+    return response
 
 
 def drop_broken_connections() -> None:

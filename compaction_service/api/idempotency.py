@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 from django.db import connections
@@ -70,7 +71,7 @@ def answer_once(
     if not (1 <= len(key) <= 255 and key.isascii() and key.isprintable()):
         raise ApiError(400, "invalid", "Must be 1 to 255 printable ASCII characters.", attr="Idempotency-Key")
     now = timezone.now()
-    ids = {"tenant": str(required_tenant()), "key": key, "since": now - KEEP}
+    ids: dict[str, Any] = {"tenant": str(required_tenant()), "key": key, "since": now - KEEP}
     with connections[current_alias.get()].cursor() as cursor:
         cursor.execute(_BEGIN, ids)
         locked, stored_mark, status, headers, body, encrypted = cursor.fetchone()

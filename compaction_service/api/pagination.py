@@ -78,7 +78,8 @@ def _decode(queryset: QuerySet[M], column: str, cursor: str) -> Any:
     try:
         text = base64.b64decode(cursor.encode("ascii") + b"=" * (-len(cursor) % 4), b"-_", validate=True).decode()
         name, _, value = text.partition(":")
-        found = queryset.model._meta.get_field(column).to_python(value)  # noqa: SLF001  (Django's public _meta API)
+        field: Any = queryset.model._meta.get_field(column)  # noqa: SLF001  (Django's public _meta API)
+        found = field.to_python(value)
     except (UnicodeError, binascii.Error, ValueError, DjangoValidationError):
         found = None
     # Round trip: only what `_encode` makes is taken.

@@ -37,7 +37,7 @@ def read_body(request: HttpRequest, limit: int | None = None) -> bytes:
         raise body_too_large(limit)
     if not chunked and len(body) < declared:
         raise ParseError("The body ended early.")
-    request._body = body  # type: ignore[attr-defined]  # noqa: SLF001  (where Django keeps a body that was read)
+    request._body = body  # noqa: SLF001  (where Django keeps a body that was read)
     return bytes(body)
 
 
@@ -48,7 +48,7 @@ class JSONParser(BaseParser):
 
     def parse(self, stream: IO[Any], media_type: str | None = None, parser_context: Any = None) -> Any:  # noqa: ARG002
         context = parser_context or {}
-        body = read_body(context["request"]._request, getattr(context["view"], "max_body_bytes", None))  # noqa: SLF001
+        body = read_body(context["request"]._request, context["view"].body_limit())  # noqa: SLF001
         try:
             return jsontext.loads(body)
         except UnicodeDecodeError:

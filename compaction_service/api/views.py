@@ -26,7 +26,47 @@ from tenants.scope import platform_scope, tenant_scope
 METHODS = ("get", "post", "put", "patch", "delete")
 
 
-class TenantView(APIView):
+class View(APIView):
+    """DRF's view with one seam: `call` wraps the handler, inside the part that turns exceptions into answers."""
+
+    http_method_names = [*METHODS, "head"]
+
+    @property
+    def default_response_headers(self) -> dict[str, str]:
+        return {}  # DRF's would say Vary: Accept, which is not so
+
+    def call(self, work: Callable[[], Response]) -> Response:
+        """Runs the handler in its transaction."""
+        raise NotImplementedError
+
+    def body_limit(self) -> int | None:
+        """Bytes a body may have, if fewer than the service allows."""
+        return None
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        super().initial(request, *args, **kwargs)
+        if "HTTP_TRANSFER_ENCODING" in request.META:
+            # DRF takes a request without Content-Length for one without a body, so what came in chunks is measured.
+            request.META["CONTENT_LENGTH"] = str(len(read_body(request._request, self.body_limit())))  # noqa: SLF001
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        self.args, self.kwargs = args, kwargs
+        self.request = drf_request = self.initialize_request(request, *args, **kwargs)
+        self.headers = self.default_response_headers
+        try:
+            self.initial(drf_request, *args, **kwargs)
+            method = (request.method or "").lower()
+            handler = getattr(self, method, None) if method in self.http_method_names else None
+            if handler is None:
+                self.http_method_not_allowed(drf_request)
+            response = self.call(lambda: handler(drf_request, *args, **kwargs))
+        except Exception as exc:  # noqa: BLE001  (the one place that turns exceptions into answers)
+            response = self.handle_exception(exc)
+        self.response = self.finalize_response(drf_request, response, *args, **kwargs)
+        return self.response
+
+
+class TenantView(View):
     """A view of one tenant's data. The handler runs inside one `tenant_scope`, which is one transaction: what it
     raises rolls everything back, and what it answers was committed.
 
@@ -38,7 +78,6 @@ class TenantView(APIView):
     scopes: ClassVar[dict[str, str]] = {}
     own_transactions: ClassVar[frozenset[str]] = frozenset()
     secret_answer: ClassVar[bool] = False  # answers hold a secret: kept encrypted for repeats
-    http_method_names = [*METHODS, "head"]
     throttle_classes = [TenantThrottle]
 
     # Set by a handler whose answer may hold text of a conversation, so that an erasure finds the stored answer.
@@ -60,13 +99,8 @@ class TenantView(APIView):
         """The caller's tenant, as the key's look-up read it."""
         return self.principal.tenant
 
-    @property
-    def max_body_bytes(self) -> int:
+    def body_limit(self) -> int | None:
         return limits_of(self.tenant.limits).max_body_bytes
-
-    @property
-    def default_response_headers(self) -> dict[str, str]:
-        return {}  # DRF's would say Vary: Accept, which is not so
 
     def scope(self) -> AbstractContextManager[None]:
         """A transaction of the caller's tenant."""
@@ -79,66 +113,25 @@ class TenantView(APIView):
         if key is None:
             with self.scope():
                 return work()
-        mark = idempotency.fingerprint(request, read_body(request, self.max_body_bytes))
+        mark = idempotency.fingerprint(request, read_body(request, self.body_limit()))
         with self.scope():
             return idempotency.answer_once(
                 key, mark, work, secret=self.secret_answer, conversation=lambda: self.answer_conversation
             )
 
-    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        super().initial(request, *args, **kwargs)
-        _measure_chunked(request._request, self.max_body_bytes)  # noqa: SLF001
-
-    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:  # type: ignore[override]
-        """DRF's, with the handler inside the tenant's transaction."""
-        self.args, self.kwargs = args, kwargs
-        self.request = drf_request = self.initialize_request(request, *args, **kwargs)
-        self.headers = self.default_response_headers
-        try:
-            self.initial(drf_request, *args, **kwargs)
-            method = request.method or ""
-            handler = getattr(self, method.lower(), None) if method.lower() in self.http_method_names else None
-            if handler is None:
-                self.http_method_not_allowed(drf_request)
-            elif method in self.own_transactions:
-                response = handler(drf_request, *args, **kwargs)
-            else:
-                response = self.run(lambda: handler(drf_request, *args, **kwargs))
-        except Exception as exc:  # noqa: BLE001  (the one place that turns exceptions into answers)
-            response = self.handle_exception(exc)
-        self.response = self.finalize_response(drf_request, response, *args, **kwargs)
-        return self.response
+    def call(self, work: Callable[[], Response]) -> Response:
+        return work() if self.request.method in self.own_transactions else self.run(work)
 
 
-class PlatformView(APIView):
-    """A view of `/v1/admin`: a platform key or a superuser's session; the handler runs in a `platform_scope`."""
+class PlatformView(View):
+    """A view of `/v1/admin`: a platform key or a superuser's session; the handler runs in a `platform_scope`.
+
+    The middleware has chosen the platform's role by the path, so keys and sessions are looked up under it too.
+    """
 
     authentication_classes = [PlatformKeyAuthentication, StaffAuthentication]
     permission_classes = [IsPlatform]
-    http_method_names = [*METHODS, "head"]
 
-    @property
-    def default_response_headers(self) -> dict[str, str]:
-        return {}
-
-    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:  # type: ignore[override]
-        """DRF's, with the handler inside the platform's transaction."""
-        self.args, self.kwargs = args, kwargs
-        self.request = drf_request = self.initialize_request(request, *args, **kwargs)
-        self.headers = self.default_response_headers
-        try:
-            with platform_scope():
-                self.initial(drf_request, *args, **kwargs)
-                _measure_chunked(request)
-                handler = getattr(self, (request.method or "").lower(), self.http_method_not_allowed)
-                response = handler(drf_request, *args, **kwargs)
-        except Exception as exc:  # noqa: BLE001
-            response = self.handle_exception(exc)
-        self.response = self.finalize_response(drf_request, response, *args, **kwargs)
-        return self.response
-
-
-def _measure_chunked(request: HttpRequest, limit: int | None = None) -> None:
-    """Reads a body sent in chunks: DRF takes a request without Content-Length for one without a body."""
-    if "HTTP_TRANSFER_ENCODING" in request.META:
-        request.META["CONTENT_LENGTH"] = str(len(read_body(request, limit)))
+    def call(self, work: Callable[[], Response]) -> Response:
+        with platform_scope():
+            return work()

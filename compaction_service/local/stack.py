@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import signal
 import socket
@@ -11,17 +12,18 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from compaction_service.local import environment
-from compaction_service.local.engines import free_port, running_engines
+from compaction_service.local.engines import running_engines
 from compaction_service.local.errors import StackError
 from compaction_service.local.processes import Process, ProcessGroup
 
 BASE_DIR = Path(__file__).resolve().parents[2]
 DATA_DIR = BASE_DIR / ".data"
+ACCOUNTS = "up.json"  # the tenant, keys and admin user; see accounts.py
 USUAL_PORT = 8000
 READY_TIMEOUT_S = 90
 READY_POLL_S = 0.1
@@ -34,22 +36,45 @@ class Stack:
     """A running stack. `env` is the environment of its processes, for commands that should see the same database."""
 
     base_url: str
+    listener: socket.socket
     env: Mapping[str, str]
     data_dir: Path
     group: ProcessGroup
     services: dict[str, Process] = field(default_factory=dict)
 
+    @property
+    def accounts(self) -> dict[str, str]:
+        """What `up.json` says: api_base, api_key, platform_key, admin_url, admin_user, admin_password."""
+        accounts: dict[str, str] = json.loads((self.data_dir / ACCOUNTS).read_text())
+        return accounts
+
     def start(self, service: str) -> None:
         """Start web, worker or beat (again, after its process has ended)."""
         if service in self.services:
             self.group.stop([self.services[service]], grace_s=STOP_GRACE_S)
-        argv = [sys.executable, "-m", *_command(service, self.base_url, self.data_dir)]
-        self.services[service] = self.group.start(service, argv, env=self.env, cwd=BASE_DIR, stop_signal=signal.SIGTERM)
+        self.services[service] = self.group.start(
+            service,
+            [sys.executable, "-m", *self._command(service)],
+            env=self.env,
+            cwd=BASE_DIR,
+            stop_signal=signal.SIGTERM,
+            inherit=[self.listener.fileno()] if service == "web" else (),
+        )
 
     def manage(self, *arguments: str) -> None:
         """Run a `manage.py` command to its end; its output is in the log folder. Raises StackError if it fails."""
         argv = [sys.executable, "manage.py", *arguments]
         self.group.run(arguments[0], argv, env=self.env, cwd=BASE_DIR)
+
+    def _command(self, service: str) -> list[str]:
+        """A module and its arguments; docker/compose.yaml runs the same."""
+        web = ["gunicorn", "-c", "python:compaction_service.gunicorn", "-b", f"fd://{self.listener.fileno()}"]
+        celery = ["celery", "-A", "worker.app"]
+        return {
+            "web": [*web, "compaction_service.wsgi"],
+            "worker": [*celery, "worker", "--pool", "threads", "-c", "64", "-Q", "compactions,default"],
+            "beat": [*celery, "beat", "-s", str(self.data_dir / "beat-schedule")],
+        }[service]
 
     def wait_ready(self) -> None:
         """Return once the web process says that everything it needs is there. Raises StackError after a while."""
@@ -74,16 +99,17 @@ def running_stack(environ: Mapping[str, str], data_dir: Path) -> Iterator[Stack]
     data_dir.mkdir(parents=True, exist_ok=True)
     with (
         _locked(data_dir),
+        _listen(environ.get("PORT", "")) as listener,
         ProcessGroup(data_dir / "log") as group,
         running_engines(environ, data_dir, group) as engines,
     ):
-        base_url = f"http://127.0.0.1:{_port(environ.get('PORT', ''))}"
+        base_url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         file = data_dir / environment.FILE
         values = environment.complete(environ, engines, environment.read(file))
         environment.write(file, values)
-        stack = Stack(base_url, {**environ, **values}, data_dir, group)
+        stack = Stack(base_url, listener, {**environ, **values}, data_dir, group)
         try:
-            stack.manage("setup_database")
+            stack.manage("setup_local", base_url, str(data_dir / ACCOUNTS))
             for service in SERVICES:
                 stack.start(service)
             stack.wait_ready()
@@ -94,21 +120,10 @@ def running_stack(environ: Mapping[str, str], data_dir: Path) -> Iterator[Stack]
             environment.write(file, {name: values[name] for name in environment.SECRETS})
 
 
-def _command(service: str, base_url: str, data_dir: Path) -> list[str]:
-    """A module and its arguments; docker/compose.yaml runs the same."""
-    celery = ["celery", "-A", "worker.app"]
-    bind = base_url.removeprefix("http://")
-    return {
-        "web": ["gunicorn", "-c", "python:compaction_service.gunicorn", "-b", bind, "compaction_service.wsgi"],
-        "worker": [*celery, "worker", "--pool", "threads", "-c", "64", "-Q", "compactions,default"],
-        "beat": [*celery, "beat", "-s", str(data_dir / "beat-schedule")],
-    }[service]
-
-
 def _readiness(url: str) -> str | None:
     """None when ready, else what is missing."""
     try:
-        with urllib.request.urlopen(url, timeout=5):  # noqa: S310  # our own loopback address
+        with urllib.request.urlopen(url, timeout=2):  # noqa: S310  # our own loopback address
             return None
     except urllib.error.HTTPError as exc:
         with exc:
@@ -117,25 +132,21 @@ def _readiness(url: str) -> str | None:
         return str(exc)
 
 
-def _port(wanted: str) -> int:
-    """The port asked for, or the usual one, or any free one where that is taken."""
+def _listen(wanted: str) -> socket.socket:
+    """A socket on the port asked for, or on the usual one, or on any free one where that is taken.
+
+    The web process inherits it, so that nobody can take the port between the choice and its start.
+    """
     if not wanted:
-        return USUAL_PORT if _is_free(USUAL_PORT) else free_port()
+        with suppress(OSError):
+            return socket.create_server(("127.0.0.1", USUAL_PORT))
+        return socket.create_server(("127.0.0.1", 0))
     if not (wanted.isascii() and wanted.isdigit() and 0 < int(wanted) < 65536):
         raise StackError("PORT must be a number between 1 and 65535.")
-    if not _is_free(int(wanted)):
-        raise StackError(f"Port {wanted} is taken (or may not be used). Choose another PORT, or none for a free one.")
-    return int(wanted)
-
-
-def _is_free(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # a port in TIME_WAIT is free
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-    return True
+    try:
+        return socket.create_server(("127.0.0.1", int(wanted)))
+    except OSError as exc:
+        raise StackError(f"Port {wanted} cannot be used ({exc.strerror}). Choose another PORT, or none.") from exc
 
 
 @contextmanager
@@ -147,7 +158,7 @@ def _locked(data_dir: Path) -> Iterator[None]:
         except OSError:
             file.seek(0)
             owner = file.read().strip()
-            raise StackError(f"A stack already runs here (process {owner}); see {data_dir / 'up.json'}.") from None
+            raise StackError(f"A stack already runs here (process {owner}); see {data_dir / ACCOUNTS}.") from None
         file.truncate(0)
         file.write(str(os.getpid()))
         file.flush()

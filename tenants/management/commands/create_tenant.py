@@ -44,4 +44,7 @@ class Command(BaseCommand):
         table = Table("tenant", "id", "key (shown once)", "scopes")
         table.add_row(tenant.name, str(tenant.id), issued.secret, " ".join(options["scopes"]))
         # Wide enough that a key is never wrapped: it is there to be copied.
-        Console(file=self.stdout, width=180).print(table)
+        console = Console(width=180)
+        with console.capture() as shown:
+            console.print(table)
+        self.stdout.write(shown.get())

