@@ -14,6 +14,7 @@ from unfold.widgets import UnfoldAdminSelectWidget
 from compaction_service.registry import services
 from compaction_service.registry.models import Model
 from compaction_service.tokens.families import TOKENIZERS
+from tenants.scope import platform_scope
 
 
 @admin.register(Model)
@@ -45,5 +46,6 @@ class RegistryModelAdmin(ModelAdmin):  # type: ignore[misc]  # unfold is untyped
 
     @admin.action(description="Undo overrides of the selected models")
     def clear_overrides(self, request: HttpRequest, queryset: QuerySet[Model]) -> None:
-        cleared = sum(services.override_clear(name) for name in queryset.values_list("name", flat=True))
+        with platform_scope():  # an action has no transaction of its own
+            cleared = sum(services.override_clear(name) for name in queryset.values_list("name", flat=True))
         self.message_user(request, f"{cleared} models follow litellm's list again.")

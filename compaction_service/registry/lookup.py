@@ -46,7 +46,7 @@ def key(name: str) -> str:
     while ending := _ENDING.search(tail):
         tail = tail[: ending.start()]
     tail = re.sub(r"[._\s]+", "-", tail)
-    return re.sub(r"gpt-35(?!\d)", "gpt-3-5", tail)
+    return re.sub(r"gpt-35(?!\d)", "gpt-3-5", tail)[:MAX_NAME]
 
 
 def best(name: str, candidates: Iterable[Candidate]) -> Candidate | None:
@@ -67,11 +67,17 @@ def _rank(name: str, candidate: Candidate) -> tuple[object, ...]:
         vendors[0] if vendors else len(route),
         listed.count("/"),
         tail != listed.rpartition("/")[2],
-        # An undated name means the undated row, else the newest.
-        date != listed_date if date else -int(listed_date or 99_999_999),
+        _age(date, listed_date),
         len(listed),
         listed,
     )
+
+
+def _age(date: str, listed: str) -> int:
+    """A dated name means its date, else the undated row; an undated one the undated row, else the newest."""
+    if date:
+        return 0 if date == listed else 2 if listed else 1
+    return -int(listed or 99_999_999)
 
 
 def _sells(vendor: str, candidate: Candidate) -> bool:

@@ -76,10 +76,10 @@ def override_set(name: str, **values: Any) -> Model:
     row = Model.objects.select_for_update().filter(name=name).first() or Model(name=name)
     kept = [field for field in row.overridden if field not in values]
     row.overridden = sorted({*kept, *(field for field, value in values.items() if value is not None)})
-    _fill(row, listed)
-    for field_name, value in values.items():
-        if value is not None:
-            setattr(row, field_name, value)
+    for field_name in row.overridden:
+        if field_name in values:
+            setattr(row, field_name, values[field_name])
+    _fill(row, listed)  # after, since an overridden tokenizer brings its own factor
     row.source = Source.OVERRIDE if row.overridden or listed is None else Source.LITELLM
     row.save()
     forget()
