@@ -141,10 +141,28 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
     "TITLE": "Conversation compaction service",
     "DESCRIPTION": "Store a conversation, and read back a context that fits its model.",
     "VERSION": "1",
+    # 3.1: a nullable field is plain JSON Schema there (`type: [string, "null"]`), so that any validator can judge our
+    # answers by the document, and openapi-python-client reads it. In 3.0 null has no type of its own.
     "OAS_VERSION": "3.1.0",
+    "TAGS": [
+        {"name": "conversations", "description": "An agent's conversation: its model, its policy, its meter."},
+        {"name": "messages", "description": "The originals, stored as they came and never changed."},
+        {"name": "context", "description": "What the agent sends next."},
+        {"name": "compactions", "description": "Jobs while they are live, the log ever after."},
+        {"name": "summaries", "description": "The chain of nodes that stand for covered messages."},
+        {"name": "tools", "description": "Tools for the agent's model."},
+        {"name": "tokens", "description": "Counting what is not stored."},
+        {"name": "models", "description": "The registry: windows, tokenizers, prices."},
+        {"name": "usage", "description": "What was used and what it cost."},
+        {"name": "tenant", "description": "The caller's own settings."},
+        {"name": "api-keys", "description": "The caller's keys."},
+        {"name": "admin", "description": "For the platform: all tenants. Needs a platform key or a staff session."},
+    ],
     "SERVE_INCLUDE_SCHEMA": False,
     "SCHEMA_PATH_PREFIX": "/v1",
-    "COMPONENT_SPLIT_REQUEST": True,
+    # Requests and answers have serializers of their own, whose names are then the names in generated clients.
+    "COMPONENT_SPLIT_REQUEST": False,
+    "COMPONENT_SPLIT_PATCH": False,
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "REDOC_DIST": "SIDECAR",
@@ -168,6 +186,7 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
         "ModelSource": "compaction_service.registry.models.Source",
         "ModelCountMethod": ["exact", "estimate"],
         "Tokenizer": "compaction_service.tokens.families.TOKENIZERS",
+        "UsageGroup": "compaction_service.usage.selectors.GROUPS",
     },
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",

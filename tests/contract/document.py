@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -74,7 +75,9 @@ def _registry() -> Any:
 
 
 def _validator(schema: dict[str, Any]) -> Draft202012Validator:
-    return Draft202012Validator(_absolute(schema), registry=_registry(), format_checker=Draft202012Validator.FORMAT_CHECKER)
+    return Draft202012Validator(
+        _absolute(schema), registry=_registry(), format_checker=Draft202012Validator.FORMAT_CHECKER
+    )
 
 
 def _absolute(schema: Any) -> Any:
@@ -104,5 +107,4 @@ def _patterns(patterns: list[Any], prefix: str) -> Iterator[tuple[str, Any]]:
 
 def _braces(route: str) -> str:
     """`<uuid:compaction_id>` as `{compaction_id}`."""
-    parts = route.replace("<", "{").replace(">", "}").split("{")
-    return parts[0] + "".join("{" + part.partition(":")[2] if ":" in part.partition("}")[0] else "{" + part for part in parts[1:])
+    return re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", route)
