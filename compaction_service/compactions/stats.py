@@ -25,13 +25,14 @@ def stats_of(conversation_id: uuid.UUID) -> dict[str, Any]:
     applied = Q(outcome=Outcome.APPLIED)
     log = Compaction.objects.filter(conversation_id=conversation_id)
     found = log.aggregate(
+        # Before the sums, which take the names of the columns it divides.
+        ratio=Avg(Cast("tokens_in", FloatField()) / F("tokens_out"), filter=applied & Q(tokens_out__gt=0)),
         compactions=Count("id"),
         live=Count("id", filter=Q(status__in=LIVE)),
         reverted=Count("id", filter=Q(reverted_at__isnull=False)),
         **{f"outcome_{outcome}": Count("id", filter=Q(outcome=outcome)) for outcome in Outcome.values},
         tokens_in=Sum("tokens_in", filter=applied, default=0),
         tokens_out=Sum("tokens_out", filter=applied, default=0),
-        ratio=Avg(Cast("tokens_in", FloatField()) / F("tokens_out"), filter=applied & Q(tokens_out__gt=0)),
         duration=Avg(F("finished_at") - F("started_at"), filter=applied),
         llm_tokens_in=Sum("llm_tokens_in", default=0),
         llm_tokens_out=Sum("llm_tokens_out", default=0),

@@ -112,7 +112,7 @@ def _day(params: Mapping[str, str], name: str) -> date | None:
         if len(given) != len("2026-01-31") or not given.isascii():
             raise ValueError
         found = date.fromisoformat(given)
-        return found if found.year < 9999 else _refuse(name)
+        return found if 2000 <= found.year < 9999 else _refuse(name)
     except ValueError:
         return _refuse(name)
 
