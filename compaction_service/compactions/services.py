@@ -55,8 +55,9 @@ class Asked:
 
 
 def compaction_preview(tenant: Tenant, ref: str, asked: Asked) -> tuple[Conversation, Terms, Planned]:
-    """The plan a request would get now. Writes nothing."""
+    """The plan a request would get now. Writes nothing. Raises as `compaction_request`."""
     conversation = conversation_get(ref)
+    _check_up_to(conversation, asked)
     terms = terms_of(conversation, tenant.policy, call=asked.policy)
     return conversation, terms, plan_for(conversation, terms, up_to=asked.up_to)
 
@@ -67,8 +68,7 @@ def compaction_request(tenant: Tenant, ref: str, asked: Asked) -> tuple[Compacti
     Raises `ApiError` 404, and 400 for an `up_to` beyond the last position.
     """
     conversation = conversation_get(ref, lock=True)
-    if asked.up_to is not None and not 1 <= asked.up_to <= conversation.last_position:
-        raise ApiError(400, "out_of_range", f"Must be a position from 1 to {conversation.last_position}.", attr="up_to")
+    _check_up_to(conversation, asked)
     _learn_overflow(conversation, tenant, asked)
     terms = terms_of(conversation, tenant.policy, call=asked.policy)
     if conversation.compaction_live is not None:
@@ -88,6 +88,11 @@ def compaction_request(tenant: Tenant, ref: str, asked: Asked) -> tuple[Compacti
         raise RuntimeError("a locked conversation changed under its lock")
     requests.enqueue(compaction)
     return compaction, False
+
+
+def _check_up_to(conversation: Conversation, asked: Asked) -> None:
+    if asked.up_to is not None and not 1 <= asked.up_to <= conversation.last_position:
+        raise ApiError(400, "out_of_range", f"Must be a position from 1 to {conversation.last_position}.", attr="up_to")
 
 
 def _join(live_id: uuid.UUID, terms: Terms, asked: Asked) -> Compaction:

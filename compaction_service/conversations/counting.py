@@ -16,7 +16,7 @@ from compaction_service.registry.specs import UnknownModel
 def tokens_count(
     *,
     model: str,
-    format: str,
+    format: str,  # noqa: A002 -- the request's own word
     messages: Sequence[JSON],
     system: JSON = None,
     tools: JSON = None,

@@ -255,7 +255,8 @@ class ContextDetail(TenantView):
         summary="Read the context",
         description=(
             "What to send to the model next: valid for its provider, and fitting. `wait` holds the request while a "
-            "live compaction is needed for it to fit; one that does not fit then is made to, without a model (`degraded`)."
+            "live compaction is needed for it to fit; one that does not fit then is made to fit without a model "
+            "(`degraded`)."
         ),
         parameters=[REF, *filters.CONTEXT_PARAMETERS, IF_NONE_MATCH],
         responses={200: ContextOut, 304: UNCHANGED, 422: None},

@@ -46,7 +46,8 @@ def _compacted(tenant: Member, conversation: str) -> None:
     with tenant_scope(tenant.id):
         Compaction.objects.create(
             conversation_id=UUID(conversation), status="succeeded", outcome="applied", trigger="manual",
-            requested_by="test", strategy="sliding", policy={}, tokens_in=500, tokens_out=80, finished_at=timezone.now(),
+            requested_by="test", strategy="sliding", policy={}, tokens_in=500, tokens_out=80,
+            finished_at=timezone.now(),
         )  # fmt: skip
 
 
