@@ -16,7 +16,7 @@ from compaction_service.engine.summary.span import SpanMessage
 from compaction_service.registry.selectors import summarizer_spec
 from compaction_service.registry.specs import UNKNOWN_SUMMARIZER_WINDOW
 from tenants.models import Tenant
-from tenants.selectors import summarizer_secret
+from tenants.selectors import summarizer_secret, tenant_get
 
 UNKNOWN_MAX_OUTPUT = 8192  # tokens asked of a model whose longest answer nobody knows
 TAIL_MESSAGES = 12  # newest kept messages looked at for the tail's end; it holds 2,000 tokens at most
@@ -40,7 +40,7 @@ def step_of(one: Pass) -> Step | None:
         pass_id=one.id,
         number=one.number,
         kind=PassKind(one.kind),
-        model=_model(one.model, Tenant.objects.get(id=compaction.tenant_id)) if one.model else None,
+        model=_model(one.model, tenant_get()) if one.model else None,
         policy=terms.policy,
         focus=compaction.focus,
         instructions=compaction.instructions,

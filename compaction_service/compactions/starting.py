@@ -16,7 +16,6 @@ from compaction_service.conversations.terms import Terms, breakdown, terms_of
 from compaction_service.engine.policy import Policy
 from tenants.models import Tenant
 
-
 NO_MODEL = "no_model"  # why a summary is extractive, or why there is none (semantics 7, Fallback)
 
 

@@ -26,7 +26,7 @@ from tests.model_server import Control
 
 WINDOW, RESERVE = 3000, 500
 COUNTER = counter_for("o200k_base", 1.0)
-WORDS = "plan route gate fare src/app.py 4711 Zürich 東京 and the user wants to change it because nothing else works".split()
+WORDS = ["plan", "route", "gate", "fare", "src/app.py", "4711", "Zürich", "東京", "and", "the", "user", "wants", "to", "change", "it", "because", "nothing", "else", "works"]
 ODD = ("\x00", "\ud800", "{braces} %s %(x)d", "😀" * 30, "<|endoftext|>", "n" * 900)
 IDS = ("a", "b", "c")  # few, so that they come again
 
