@@ -52,6 +52,7 @@ def end(
         status=compaction.status, **_final(compaction)
     ):
         raise NotLive
+    compaction.work.pop("chain", None)  # drafts of texts: what was applied has its rows
     compaction.save()
     compaction.passes.filter(status__in=(PassStatus.QUEUED, PassStatus.RUNNING)).update(
         status=PassStatus.FAILED, error=outcome

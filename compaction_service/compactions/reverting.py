@@ -37,7 +37,9 @@ def compaction_revert(tenant: Tenant, compaction_id: uuid.UUID) -> Compaction:
         raise ApiError(409, "not_newest", "Only the newest applied compaction can be reverted.")
     if not Compaction.objects.filter(id=newest.id, reverted_at=None).update(reverted_at=timezone.now()):
         raise ApiError(409, "not_newest", "It was reverted already.")
-    Summary.objects.filter(compaction_id=newest.id, state=NodeState.ACTIVE).update(state=NodeState.REVERTED)
+    Summary.objects.filter(compaction_id=newest.id, state__in=(NodeState.ACTIVE, NodeState.MERGED)).update(
+        state=NodeState.REVERTED, parent=None
+    )
     Summary.objects.filter(retired_by_id=newest.id).update(state=NodeState.ACTIVE, retired_by=None, parent=None)
     _uncover(conversation, newest)
     conversation.version += 1
