@@ -39,11 +39,6 @@ class Terms:
         """Counts raw tokens."""
         return self.spec.counter
 
-    @property
-    def budget(self) -> int:
-        """Raw tokens a context may have and still fit: window - reserve by our count (invariant 3)."""
-        return self.raw(self.limits.window - self.limits.reserve)
-
     def raw(self, tokens: int) -> int:
         """The most raw tokens whose calibrated count is at most `tokens`."""
         return math.floor(tokens / self.factor)
