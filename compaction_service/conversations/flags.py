@@ -7,6 +7,7 @@ from typing import Any
 
 from compaction_service.api.errors import ApiError
 from compaction_service.conversations.models import Conversation, Message
+from compaction_service.conversations.rows import entry_of_row
 from compaction_service.conversations.selectors import (
     active_nodes,
     conversation_get,
@@ -34,9 +35,12 @@ def flags_set(*, tenant: Tenant, ref: str, position: int, changes: Mapping[str, 
     repinned = "pinned" in changes and changes["pinned"] != message.pinned
     if repinned:
         message.pinned = changes["pinned"]
+        if message.pinned and message.masked:
+            _unmask(conversation, message)
     Message.objects.filter(conversation_id=conversation.id, position=position).update(
         metadata=message.metadata,
         pinned=message.pinned,
+        masked=message.masked,
         abandoned=message.abandoned,
         extra_tokens=message.extra_tokens,
     )
@@ -61,6 +65,15 @@ def _abandon(conversation: Conversation, terms: Terms, message: Message) -> None
     conversation.tail_tokens += message.extra_tokens - conversation.pending_tokens
     conversation.pending_tokens = 0
     conversation.ledger = ledger.as_dict()
+
+
+def _unmask(conversation: Conversation, message: Message) -> None:
+    """A pinned message is shown verbatim, its results too. (A covered one is measured with what is carried.)"""
+    answers = entry_of_row(message).facts.answers
+    masked, message.masked = message.masked, []
+    if message.position > conversation.covered_to:
+        conversation.tail_tokens += sum(answers[index].saving for index in masked)
+        conversation.shown_chars += sum(answers[index].saving_chars for index in masked)
 
 
 def _carry(conversation: Conversation, terms: Terms, position: int) -> None:

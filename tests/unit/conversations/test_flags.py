@@ -3,10 +3,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from compaction_service.tokens.messages import counter_for
 from tests.inprocess import Service
+from tests.invariants import audit
 
 TEXT = " ".join(f"step {n} changed src/module_{n}.py" for n in range(60))
 
@@ -82,3 +85,20 @@ def test_revert__pinned_since_in_the_older_span__stays_carried(service: Service)
     service.post(f"compactions/{second['id']}/revert", status=200)
 
     assert service.context(path)["carried"] == [2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("covered", [False, True])
+def test_pin__a_masked_result__is_shown_verbatim_and_counted(service: Service, covered: bool) -> None:
+    path = service.create(policy={"keep_tool_results": 0, "mask_min_reclaim_tokens": 0, "target": 0})
+    service.append(path, user(), call("x"), result("x"), answer())
+    service.append(path, user(), answer("Yes."))
+    assert service.context(path)["masked"] == [3]
+    if covered:
+        assert service.compact(path)["outcome"] == "applied"
+
+    service.patch(f"{path}/messages/3", {"pinned": True})
+
+    context = service.context(path)
+    assert context["masked"] == []
+    assert any(message["content"] == TEXT for message in context["messages"] if message["role"] == "tool")
+    assert audit(service.tenant_id, path.removeprefix("conversations/"), counter_for("o200k_base", 1.0)) == []
