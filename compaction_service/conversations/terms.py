@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -68,6 +68,9 @@ def terms_of(
     )
     own = model is None or model == conversation.model
     spec, window = model_for(model or conversation.model, conversation.context_window if own else None)
+    if sources["reserve_output_tokens"] == "tenant" and (policy.reserve_output_tokens or 0) >= window.tokens:
+        # Meant for the tenant's larger models; it must not keep this conversation from being appended to.
+        policy, sources["reserve_output_tokens"] = replace(policy, reserve_output_tokens=None), policies.DEFAULT
     factor = conversation.factor if own and conversation.calibrated else spec.factor
     return Terms(policy, sources, spec, window, factor, conversation.calibrated and own)
 
