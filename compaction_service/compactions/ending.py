@@ -42,7 +42,8 @@ def end(
     """
     compaction.status, compaction.outcome, compaction.reason = STATUS_OF[outcome], outcome, reason
     compaction.finished_at = timezone.now()
-    spent = Call.objects.filter(compaction_id=compaction.id).aggregate(
+    # The index is by conversation; by compaction alone every call of the tenant would be looked at.
+    spent = Call.objects.filter(conversation_id=conversation.id, compaction_id=compaction.id).aggregate(
         calls=Count("id"), tokens_in=Sum("tokens_in"), tokens_out=Sum("tokens_out"), cost=Sum("cost")
     )
     compaction.llm_tokens_in = spent["tokens_in"] or 0

@@ -11,6 +11,7 @@ import random
 from datetime import timedelta
 
 from django.db import connection, transaction
+from django.db.models import F
 from django.utils import timezone
 
 from compaction_service.compactions import chains, claims, leases
@@ -122,6 +123,7 @@ def finish(claim: Claim, step: Step, result: Result) -> None:
     mine = there and Work.objects.select_for_update().filter(pk=claim.compaction_id, fence=claim.fence).exists()
     _record(claim, step, result, late=not mine)
     if not mine:
+        _add_late(step, result)
         logger.info("late result refused", extra={"compaction": str(claim.compaction_id), "pass": step.number})
         return
     compaction = Compaction.objects.get(id=claim.compaction_id)
@@ -181,6 +183,16 @@ def _record(claim: Claim, step: Step, result: Result, *, late: bool) -> None:
         tokens_out=spent.tokens_out,
         cost=spent.cost,
         duration_ms=spent.duration_ms,
+    )
+
+
+def _add_late(step: Step, result: Result) -> None:
+    """What a late call cost, in the log entry that has its sums already (semantics 10)."""
+    spent = result.spent
+    Compaction.objects.filter(id=step.compaction_id).exclude(status__in=LIVE).update(
+        llm_tokens_in=F("llm_tokens_in") + spent.tokens_in,
+        llm_tokens_out=F("llm_tokens_out") + spent.tokens_out,
+        cost=F("cost") + (spent.cost or 0),
     )
 
 

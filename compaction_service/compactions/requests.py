@@ -18,6 +18,7 @@ from compaction_service.engine.types import Entry
 from compaction_service.ids import uuid7
 from tenants.scope import required_tenant
 
+LONGEST_NAME = 100  # of who asked: a key's own name may be longer
 PRIORITY = {Trigger.THRESHOLD: 0, Trigger.MANUAL: 1, Trigger.TOOL_CALL: 2, Trigger.OVERFLOW: 3}
 
 
@@ -72,7 +73,7 @@ def start(
         conversation=conversation,
         status=Status.QUEUED,
         trigger=trigger,
-        requested_by=requested_by,
+        requested_by=requested_by[:LONGEST_NAME],
         strategy=policy["strategy"],
         policy=policy,
         **fields,
