@@ -78,7 +78,7 @@ def cursor_of(column: str, value: Any) -> str:
 
 
 def cursor_value(column: str, cursor: str, read: Callable[[str], Any] = str) -> Any:
-    """What `cursor_of` was given. 400 (`attr` cursor) for any text that `cursor_of` does not make."""
+    """What `cursor_of` was given, read from its text. 400 (`attr` cursor) for a text that `cursor_of` does not make."""
     try:
         text = base64.b64decode(cursor.encode("ascii") + b"=" * (-len(cursor) % 4), b"-_", validate=True).decode()
         name, _, value = text.partition(":")

@@ -156,7 +156,7 @@ class CompactionCancel(TenantView):
         examples=[examples.CANCELLED],
     )
     def post(self, _request: Request, compaction_id: uuid.UUID) -> Response:
-        row = services.compaction_cancel(self.tenant, compaction_id)
+        row = services.compaction_cancel(compaction_id)
         self.answer_conversation = row.conversation_id
         return Response(one(row))
 

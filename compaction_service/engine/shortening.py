@@ -46,4 +46,4 @@ def _head_and_tail(text: Text, room: int, count: Count) -> Text:
         tokens = count(short)
         if tokens <= room or not kept:
             return Text(short, tokens, text.place) if tokens < text.tokens else text
-        kept = min(kept * 9 // 10, kept * room // tokens)
+        kept = min(kept * 49 // 50, kept * room // tokens)

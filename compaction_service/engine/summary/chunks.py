@@ -35,7 +35,7 @@ def split(messages: Sequence[SpanMessage], budget_tokens: int, count: Count) -> 
     """Chunks of at most `budget_tokens` each, in order; every position is in at least one.
 
     Cut between exchanges; inside an exchange larger than the budget between its messages; a single larger message in
-    pieces. `count` must not grow by more than a token where two texts are joined. ValueError: a budget under MIN_BUDGET.
+    pieces. `count` must not grow by more than a token where two texts are joined. ValueError: budget under MIN_BUDGET.
     """
     if budget_tokens < MIN_BUDGET:
         raise ValueError(f"a chunk needs at least {MIN_BUDGET} tokens, got {budget_tokens}")

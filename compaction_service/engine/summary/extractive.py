@@ -8,35 +8,29 @@ is thinned only where the bound leaves no room for it, so that facts survive man
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from statistics import fmean
 
 from .bound import cut
+from .checklist import checklist
 from .files import call_values, file_list, mentioned_files, named_files
-from .sections import Item, Parsed, Section, item, items, meaning, parse, render, section
-from .select import Candidate, informativeness, is_relative, select
-from .span import Count, SpanMessage, with_tool_names
-from .terms import terms
-from .text import clean, sentences, words
+from .lexicon import ERROR
+from .names import fitting, is_name_line, name_line, ranked_names
+from .sections import Parsed, Section, item, meaning, one_line, parse, render, section
+from .select import Candidate, Traits, is_relative, select, traits
+from .span import Count, Part, SpanMessage, with_tool_names
+from .text import clean, sentences
 
 FILES_SHARE = 0.25  # of the room, at most
 STEPS_SHARE = 0.25
 NAMES_SHARE = 0.15
-_NEWEST_REQUESTS = 3  # in the checklist
-_OLD_DONE = 5
-_ITEM_CHARS = 200
 _CALL_CHARS = 300  # a longer call writes a file
 _MAX_BOOST = 4.0
-_RESULT_WEIGHT = 0.5
+_WEIGHTS = {"call": 1.0, "result": 0.5}
 _ERROR_WEIGHT = 3.0
-_ERROR = re.compile(
-    r"(?i:\b(?:error|exception|fatal|failed|failure|traceback|panic|denied|not found|fehler|erreur)\b)|[A-Z]\w{2,60}(?:Error|Exception)\b|错误|エラー"
-)
-_REFERENCE = re.compile(r" \(#(\d{1,12})\)$")
-_NAME_LINE = re.compile(r"^- `([^`\n]*)`$", re.MULTILINE)
-_BULLET = re.compile(r"\s{0,8}(?:[-*+•]|\d{1,3}[.)])\s+")
+_BULLET = re.compile(r"^\s{0,8}(?:[-*+•>]|#{1,6}|\d{1,3}[.)])\s+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +58,7 @@ class _Layout:
 @dataclass(frozen=True, slots=True)
 class _Sentence:
     text: str
-    words: Sequence[str]
+    traits: Traits
     line: int  # sentences of one line are shown together
     weight: float
     section: int | None = None  # None: a fact, wherever facts go
@@ -83,7 +77,7 @@ def extract(
 ) -> Extract:
     """An extractive summary of the previous summary and the span: at most `bound` tokens with the prefix, about
     `target` of them new. Deterministic, linear in the text; any text will do."""
-    headings = list(dict.fromkeys(sections)) or [""]
+    headings = list(dict.fromkeys(map(one_line, sections))) or [""]
     layout = _layout(headings)
     messages = with_tool_names(messages)
     old = parse(clean(previous or "").removeprefix(prefix), sections)
@@ -91,25 +85,28 @@ def extract(
     room = max(0, min(bound, target + (count(previous) if previous else 0)) - frame)
 
     files = _files(messages, old)
-    listed = file_list(files, int(room * FILES_SHARE), count) if layout.files is not None else ""
-    todo, shown = _checklist(messages, old, layout, int(room * STEPS_SHARE), count)
-    room -= count(listed) + count(todo)
-    names = _names(messages, old) if layout.files is not None else [*files, *_names(messages, old)]
-    for_names = min(int(room * NAMES_SHARE), count(_name_line(names)))
-    room -= for_names
+    names = ranked_names(messages, [old.preamble, *(one["text"] for one in old.sections)])
+    listed, todo, shown = "", "", frozenset[int]()
+    if layout.files is None:
+        names = [*files, *names]
+    else:
+        listed = file_list(files, int(room * FILES_SHARE), count)
+    if layout.steps is not None:
+        todo, shown = checklist(messages, old.sections, int(room * STEPS_SHARE), count)
+    for_names = min(int(room * NAMES_SHARE), count(name_line(names)) + len(names) + 2)
+    room -= count(listed) + count(todo) + for_names
 
     kept = _choose(_old_sentences(old, headings, layout), min(room, max(room - target, room // 2)), count)
     room -= sum(_cost(sentence, count) for sentence in kept)
     kept += _choose((s for s in _new_sentences(messages, layout) if s.line not in shown), room, count, kept)
 
     bodies = _placed(kept, layout, len(headings))
-    if todo and layout.steps is not None:
+    if layout.steps is not None:
         bodies[layout.steps].insert(0, todo)
-    if listed and layout.files is not None:
+    if layout.files is not None:
         bodies[layout.files] = [listed]
-    if line := _fitting_names(names, bodies, for_names, count):
-        bodies[layout.facts[-1]].append(line)
-    filled = [section(heading, "\n".join(body)) for heading, body in zip(headings, bodies, strict=True)]
+    bodies[layout.facts[-1]].append(fitting(names, chain.from_iterable(bodies), for_names, count))
+    filled = [section(h, "\n".join(filter(None, body))) for h, body in zip(headings, bodies, strict=True)]
     text = cut(render(filled) if sections else filled[0]["text"], bound, count, prefix)
     return Extract(text, parse(text.removeprefix(prefix), sections).sections)
 
@@ -134,86 +131,6 @@ def _files(messages: Sequence[SpanMessage], old: Parsed) -> list[str]:
     return list(dict.fromkeys([*mentioned_files(messages), *listed]))
 
 
-def _names(messages: Sequence[SpanMessage], old: Parsed) -> list[str]:
-    """Identifiers and URLs of the span: what people and the agent wrote before what tools printed, those in most
-    messages first. Then those the previous summary lists."""
-    said: Counter[str] = Counter()
-    printed: Counter[str] = Counter()
-    for message in messages:
-        for kinds, counter in ((("text", "call"), said), (("result",), printed)):
-            counter.update(
-                {t.text: 1 for text in message.texts(*kinds) for t in terms(text) if t.kind in ("identifier", "url")}
-            )
-    lines = [old.preamble, *(one["text"] for one in old.sections)]
-    carried = (name for text in lines for found in _NAME_LINE.findall(text) for name in found.split(", "))
-    return list(dict.fromkeys([*(n for n, _ in said.most_common()), *(n for n, _ in printed.most_common()), *carried]))
-
-
-def _name_line(names: Sequence[str]) -> str:
-    return f"- `{', '.join(names)}`" if names else ""
-
-
-def _fitting_names(names: Sequence[str], bodies: list[list[str]], room: int, count: Count) -> str:
-    """The line of names that nothing else shows, as many as have room."""
-    shown = {term.text for body in bodies for line in body for term in terms(line)}
-    fitting = []
-    room -= count(_name_line(["x"]))
-    for name in names:
-        if name in shown:
-            continue
-        room -= count(f", {name}")
-        if room < 0:
-            break
-        fitting.append(name)
-    return _name_line(fitting)
-
-
-def _checklist(
-    messages: Sequence[SpanMessage], old: Parsed, layout: _Layout, room: int, count: Count
-) -> tuple[str, set[int]]:
-    """The newest requests and the items carried forward, and the positions of requests that are in it whole.
-
-    A request is done once a completed response follows it; the number of its message lets a later round see that."""
-    if layout.steps is None:
-        return "", set()
-    answered = max((m.position for m in messages if m.response), default=0)
-    carried = [found for one in old.sections for found in items(one["text"])]
-    carried = [Item(text=i["text"], done=i["done"] or _is_answered(i["text"], answered)) for i in carried]
-    entries = [*[i for i in carried if i["done"]][-_OLD_DONE:], *(i for i in carried if not i["done"])]
-    shown = set()
-    requests = [m for m in messages if m.request]
-    for message in requests[-_NEWEST_REQUESTS:]:
-        whole = " ".join(sentences("\n".join(message.texts("text"))))
-        if not whole:
-            continue
-        short = whole if len(whole) <= _ITEM_CHARS else _opening(whole)
-        entries.append(Item(text=f"{short} (#{message.position})", done=message.position < answered))
-        if short == whole and message is not requests[0]:
-            shown.add(message.position)
-    lines: dict[int, str] = {}
-    for number in sorted(range(len(entries)), key=lambda n: (entries[n]["done"], -n)):
-        line = f"- [{'x' if entries[number]['done'] else ' '}] {entries[number]['text']}"
-        room -= count(line) + 1
-        if room < 0:
-            break
-        lines[number] = line
-    return "\n".join(lines[number] for number in sorted(lines)), shown
-
-
-def _is_answered(text: str, answered: int) -> bool:
-    reference = _REFERENCE.search(text)
-    return bool(reference) and int(reference[1]) < answered
-
-
-def _opening(text: str) -> str:
-    out = ""
-    for sentence in sentences(text):
-        if len(out) + len(sentence) >= _ITEM_CHARS:
-            break
-        out = f"{out} {sentence}".strip()
-    return out or cut(text, _ITEM_CHARS, len)
-
-
 def _old_sentences(old: Parsed, headings: Sequence[str], layout: _Layout) -> Iterator[_Sentence]:
     """What the previous summary says, under its headings; checklists and files are carried on their own."""
     number = 0
@@ -223,11 +140,10 @@ def _old_sentences(old: Parsed, headings: Sequence[str], layout: _Layout) -> Ite
             continue
         for line in text.splitlines():
             number -= 1
-            if (layout.steps is not None and item(line)) or _NAME_LINE.fullmatch(line):
+            if (layout.steps is not None and item(line)) or is_name_line(line):
                 continue
             for sentence in sentences(_BULLET.sub("", line, count=1)):
-                found = words(sentence)
-                yield _Sentence(sentence, found, number, informativeness(sentence, found), place)
+                yield _Sentence(sentence, traits(sentence), number, 1.0, place)
 
 
 def _new_sentences(messages: Sequence[SpanMessage], layout: _Layout) -> Iterator[_Sentence]:
@@ -236,26 +152,28 @@ def _new_sentences(messages: Sequence[SpanMessage], layout: _Layout) -> Iterator
     for message in messages:
         day = message.at.strftime("[%Y-%m-%d] ") if message.at else ""
         for part in message.parts:
-            weight, place, label, texts = 1.0, None, "", sentences(part.text)
-            if part.kind in ("thinking", "media"):
-                continue
-            if part.kind == "call":
-                label, texts = (
-                    f"{part.name or 'call'}: ",
-                    [value for value in [call_values(part.text)] if len(value) <= _CALL_CHARS],
-                )
-            elif part.kind == "result":
-                weight, label = _RESULT_WEIGHT, f"{part.name or 'tool'}: "
-            elif message.request:
-                weight, place = boost * (2 if message.position == first else 1), layout.goal
-            if part.kind not in ("call", "result") and (layout.mixed or message.role not in ("user", "assistant")):
-                label = f"{message.role}: "
-            for text in texts:
-                found = words(text)
-                worth = weight * informativeness(text, found) * (_ERROR_WEIGHT if _ERROR.search(text) else 1)
-                yield _Sentence(
-                    text, found, message.position, worth, place, (day if is_relative(found) else "") + label
-                )
+            weight, place, label = 1.0, None, ""
+            if part.kind in ("call", "result"):
+                weight, label = _WEIGHTS[part.kind], f"{part.name or 'tool'}: "
+            else:
+                if message.request:
+                    weight, place = boost * (2 if message.position == first else 1), layout.goal
+                if layout.mixed or message.role not in ("user", "assistant"):
+                    label = f"{message.role}: "
+            for text in _part_sentences(part):
+                found = traits(text)
+                worth = weight * (_ERROR_WEIGHT if ERROR.search(text) else 1)
+                dated = day if is_relative(found) else ""
+                yield _Sentence(text, found, message.position, worth, place, dated + label)
+
+
+def _part_sentences(part: Part) -> list[str]:
+    if part.kind in ("thinking", "media"):
+        return []
+    if part.kind == "call":
+        values = call_values(part.text)
+        return [values] if 0 < len(values) <= _CALL_CHARS else []
+    return [bare for sentence in sentences(part.text) if (bare := _BULLET.sub("", sentence, count=1))]
 
 
 def _request_boost(messages: Sequence[SpanMessage]) -> float:
@@ -275,8 +193,8 @@ def _choose(found: Iterable[_Sentence], room: int, count: Count, kept: Sequence[
     for sentence in kept:
         unlike.pop(sentence.text, None)
     distinct = list(reversed(unlike.values()))
-    candidates = [Candidate(s.words, _cost(s, count), s.weight) for s in distinct]
-    seen = (word for sentence in kept for word in sentence.words)
+    candidates = [Candidate(s.traits, _cost(s, count), s.weight) for s in distinct]
+    seen = (word for sentence in kept for word in sentence.traits.words)
     return [distinct[number] for number in select(candidates, room, seen)]
 
 
@@ -288,7 +206,7 @@ def _placed(kept: Sequence[_Sentence], layout: _Layout, size: int) -> list[list[
     for sentence in kept:
         if sentence.section is not None:
             places[sentence.section].append(sentence)
-        elif layout.errors is not None and _ERROR.search(sentence.text):
+        elif layout.errors is not None and ERROR.search(sentence.text):
             places[layout.errors].append(sentence)
         else:
             facts.append(sentence)

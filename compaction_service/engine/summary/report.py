@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, TypedDict
 
+from .files import call_values
+from .lexicon import NO_NAME
 from .span import SpanMessage
 from .terms import backticked, terms
 from .text import clean, sentences, words
@@ -13,80 +15,9 @@ MAX_ENTITIES = 50
 MAX_DROPPED = 100
 MAX_TEXT = 200  # characters of one entry
 _MIN_REQUEST_WORDS = 3  # "ok, thanks" says nothing that could be dropped
+_AROUND = "\"'()[]{}<>*_`,.;:!?\u2018\u2019\u201c\u201d\xab\xbb\u2026"
+_INSIDE = dict.fromkeys(map(ord, "-'\u2019"))
 _SAID_AGAIN = 0.6  # of a request's words; so many in the summary, and it is in it
-_NO_NAMES = frozenset(
-    [
-        "a",
-        "an",
-        "the",
-        "this",
-        "that",
-        "these",
-        "those",
-        "i",
-        "we",
-        "you",
-        "he",
-        "she",
-        "it",
-        "they",
-        "my",
-        "our",
-        "your",
-        "his",
-        "her",
-        "its",
-        "their",
-        "and",
-        "but",
-        "or",
-        "so",
-        "if",
-        "when",
-        "what",
-        "who",
-        "where",
-        "why",
-        "how",
-        "yes",
-        "no",
-        "ok",
-        "okay",
-        "hi",
-        "hey",
-        "hello",
-        "thanks",
-        "thank",
-        "please",
-        "can",
-        "could",
-        "would",
-        "will",
-        "do",
-        "did",
-        "is",
-        "are",
-        "was",
-        "were",
-        "not",
-        "now",
-        "then",
-        "here",
-        "there",
-        "also",
-        "just",
-        "in",
-        "on",
-        "at",
-        "to",
-        "for",
-        "from",
-        "with",
-        "error",
-        "warning",
-        "note",
-    ]
-)
 
 
 class Dropped(TypedDict):
@@ -123,13 +54,9 @@ def _names(sentence: str) -> Iterator[str]:
     """Runs of at least two capitalised words."""
     run: list[str] = []
     for token in [*sentence.split(), ""]:
-        word = token.strip("\"'“”‘’«»()[]{}<>*_`,.;:!?…")
-        capital = (
-            len(word) > 1
-            and word[0].isupper()
-            and word[1:].replace("-", "").replace("'", "").replace("’", "").isalpha()
-        )
-        if capital and not (not run and word.casefold() in _NO_NAMES):
+        word = token.strip(_AROUND)
+        capital = len(word) > 1 and word[0].isupper() and word.translate(_INSIDE).isalpha()
+        if capital and not (not run and word.casefold() in NO_NAME):
             run.append(word)
             if token.endswith(word):
                 continue  # no punctuation after it: the name may go on
@@ -149,7 +76,7 @@ def dropped_content(messages: Sequence[SpanMessage], summary_text: str) -> list[
     for message in messages:
         if message.request and not _is_said(text := "\n".join(message.texts("text")), summary_words):
             out.append({"position": message.position, "kind": "request", "text": clean(text).strip()[:MAX_TEXT]})
-        for text in message.texts("text", "call"):
+        for text in (*message.texts("text"), *map(call_values, message.texts("call"))):
             for term in terms(clean(text)):
                 if term.kind != "number" and term.text not in seen:
                     seen.add(term.text)

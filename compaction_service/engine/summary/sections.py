@@ -7,7 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NotRequired, TypedDict
 
+from .lexicon import HEADINGS
+
 Meaning = Literal["goal", "steps", "files", "errors", "other"]
+_MEANINGS: tuple[Meaning, ...] = ("files", "steps", "errors", "goal")
 
 _HASHES = re.compile(r" {0,3}(#{1,4})(?!#)\s*(.*)")
 _BOLD = re.compile(r" {0,3}(?:\d{1,2}[.)]\s{0,3})?(\*\*|__)(.+?)\1\s*(.*)")
@@ -15,16 +18,6 @@ _NUMBER = re.compile(r"\d{1,2}[.)]\s+")
 _FENCE = re.compile(r"\s{0,3}(?:```|~~~)")
 _ITEM = re.compile(r"\s*(?:[-*+]|\d{1,3}[.)])\s+\[([ xX✓✔])?\]\s*(.*)")
 _MAX_HEADING = 300  # characters of a line that may be a heading
-
-# Word beginnings by which a heading's meaning is told, checked in this order.
-_MEANINGS: tuple[tuple[Meaning, str], ...] = (
-    ("files", "file datei fichier archivo arquivo ficheiro bestand plik dosya berkas tệp tập artifact artefact файл 文件 檔案 ファイル 파일 ملف फ़ाइल फाइल ไฟล์"),
-    ("steps", "next step todo to-do plan remaining pending progress nächst schritt offen prochain étape próxim siguiente paso prossim passi "
-              "volgende następn krok nästa adım bước langkah следующ шаг 下一步 步骤 步驟 待办 待辦 次の 今後 다음 단계 الخطوات التالي अगले ขั้นตอน"),
-    ("errors", "error problem failure issue fehler erreur ошибк errore erro błąd hata 错误 錯誤 エラー 오류 خطأ त्रुटि ข้อผิดพลาด"),
-    ("goal", "goal objective intent purpose request task aim ziel aufgabe auftrag anliegen objectif demande objetivo meta obiettivo richiest doel cel "
-             "mål hedef amaç mục tujuan цел задач запрос 目标 目標 目的 请求 請求 要求 需求 リクエスト 목표 요청 هدف الهدف लक्ष्य เป้าหมาย"),
-)  # fmt: skip
 
 
 class Item(TypedDict):
@@ -64,10 +57,12 @@ def parse(text: str, headings: Sequence[str]) -> Parsed:
     fenced = _fenced(lines)
     for number, line in enumerate(lines):
         found = None if number in fenced else _heading(line, wanted)
-        if found:
-            body = bodies.setdefault(found[0], [])
-            line = found[1]
-        body.append(line)
+        if not found:
+            body.append(line)
+            continue
+        body = bodies.setdefault(found[0], [])
+        if found[1]:
+            body.append(found[1])
     asked = list(dict.fromkeys(wanted.values()))
     return Parsed(
         [section(heading, "\n".join(bodies[heading]).strip()) for heading in asked if heading in bodies],
@@ -94,15 +89,15 @@ def _heading(line: str, wanted: dict[str, str]) -> tuple[str, str] | None:
     else:
         return None
     if (key := _key(title)) in wanted:
-        return wanted[key], rest.lstrip(" :：")
-    head, colon, after = title.replace("：", ":").partition(":")
+        return wanted[key], rest.lstrip(" :\uff1a")
+    head, colon, after = title.replace("\uff1a", ":").partition(":")
     if colon and (key := _key(head)) in wanted:
         return wanted[key], f"{after.strip()} {rest}".strip()
     return None
 
 
 def _key(title: str) -> str:
-    return one_line(_NUMBER.sub("", title.strip(" #*_:："), count=1)).strip(" *_:：").casefold()
+    return one_line(_NUMBER.sub("", title.strip(" #*_:\uff1a"), count=1)).strip(" *_:\uff1a").casefold()
 
 
 def section(heading: str, text: str) -> Section:
@@ -134,8 +129,7 @@ def render(sections: Iterable[Section]) -> str:
 def meaning(heading: str) -> Meaning:
     """What a heading asks for, told by its words in about twenty languages."""
     padded = f" {one_line(heading).casefold()}"
-    for name, stems in _MEANINGS:
-        for stem in stems.split():
-            if (f" {stem}" if stem[0] < "\u0e00" else stem) in padded:
-                return name
+    for name in _MEANINGS:
+        if any((f" {stem}" if stem[0] < "\u0e00" else stem) in padded for stem in HEADINGS[name]):
+            return name
     return "other"

@@ -77,12 +77,13 @@ def with_tool_names(messages: Sequence[SpanMessage]) -> list[SpanMessage]:
         for part in message.parts:
             if part.kind == "call" and part.id and part.name:
                 names[part.id] = part.name
-        if any(_nameless(part) and part.id in names for part in message.parts):
-            parts = (
+        if any(map(_nameless, message.parts)):
+            parts = [
                 _NamedPart(p.kind, p.text, names.get(p.id or ""), p.id) if _nameless(p) else p for p in message.parts
-            )
-            message = replace(message, parts=tuple(parts))
-        out.append(message)
+            ]
+            out.append(replace(message, parts=tuple(parts)))
+        else:
+            out.append(message)
     return out
 
 

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
+from .lexicon import FILE_ENDINGS
+
 Kind = Literal["path", "url", "identifier", "number"]
 
 _TOKEN = re.compile(r"[A-Za-z0-9_\u00c0-\u024f\u0370-\u052f~./\\:@#%+=&?*$-]+")
@@ -18,118 +20,16 @@ _SEGMENT = re.compile(r"[\w.@+~%$*-]+")
 _EXTENSION = re.compile(r"[\w.@+~-]*\w\.[A-Za-z][A-Za-z0-9]{0,7}")
 _NUMBER = re.compile(r"[#$+-]?\d[\d.,:/%-]*")
 _IDENTIFIER = re.compile(
-    r"(?=.*[A-Za-z])(?:\w*[A-Za-z0-9]_\w+|[a-z]+[a-z0-9]*[A-Z]\w*|[A-Z]+[a-z]+[A-Z]\w*|\w*[A-Za-z]\d\w*|\w*\d[A-Za-z]\w*|[A-Za-z]{2,}-\d[\w-]*"
-    r"|[A-Z]\w*Error|[A-Z]\w*Exception|\w+(?:::\w+)+|[A-Za-z_]\w+(?:\.[A-Za-z_]\w+)+|@[\w.-]+/[\w.-]+|#\d+)"
+    r"""(?=.*[A-Za-z])(?:
+        \w*[A-Za-z0-9]_\w+                                # snake_case
+        |[a-z]+[a-z0-9]*[A-Z]\w*|[A-Z]+[a-z]+[A-Z]\w*      # camelCase, PascalCase, ValueError
+        |\w*[A-Za-z]\d\w*|\w*\d[A-Za-z]\w*               # sha256, 4f2a
+        |[A-Za-z]{2,}-\d[\w-]*|@[\w.-]+/[\w.-]+           # INV-2931, @scope/package
+        |\w+(?:::\w+)+|[A-Za-z_]\w+(?:\.[A-Za-z_]\w+)+    # std::vector, os.path
+    )""",
+    re.VERBOSE,
 )
-# A bare name counts as a file only with an ending that is one; with a slash before it any ending will do.
-_ENDINGS = frozenset(
-    [
-        "bash",
-        "bat",
-        "bib",
-        "c",
-        "cc",
-        "cfg",
-        "cjs",
-        "class",
-        "cmake",
-        "conf",
-        "cpp",
-        "cs",
-        "css",
-        "csv",
-        "cu",
-        "dart",
-        "db",
-        "diff",
-        "doc",
-        "docx",
-        "dockerfile",
-        "env",
-        "erl",
-        "ex",
-        "exs",
-        "gif",
-        "go",
-        "gradle",
-        "graphql",
-        "h",
-        "hpp",
-        "hs",
-        "htm",
-        "html",
-        "ini",
-        "ipynb",
-        "jar",
-        "java",
-        "jpeg",
-        "jpg",
-        "js",
-        "json",
-        "jsonl",
-        "jsx",
-        "kt",
-        "less",
-        "lock",
-        "log",
-        "lua",
-        "m",
-        "md",
-        "mjs",
-        "mk",
-        "ml",
-        "mod",
-        "nix",
-        "patch",
-        "pdf",
-        "php",
-        "pl",
-        "png",
-        "po",
-        "ppt",
-        "pptx",
-        "properties",
-        "proto",
-        "ps1",
-        "py",
-        "pyi",
-        "pyx",
-        "r",
-        "rb",
-        "rs",
-        "rst",
-        "sass",
-        "scala",
-        "scss",
-        "sh",
-        "so",
-        "sql",
-        "sqlite",
-        "sum",
-        "svg",
-        "swift",
-        "tar",
-        "tex",
-        "tf",
-        "toml",
-        "ts",
-        "tsv",
-        "tsx",
-        "ttf",
-        "txt",
-        "vue",
-        "wasm",
-        "webp",
-        "xls",
-        "xlsx",
-        "xml",
-        "yaml",
-        "yml",
-        "zip",
-        "zsh",
-    ]
-)
-_BACKTICKED = re.compile(r"`([^`\n]{2,80})`")
+_BACKTICKED = re.compile(r"`([^`\n]{1,80})`")
 
 
 class Term(NamedTuple):
@@ -152,7 +52,8 @@ def paths(text: str) -> list[str]:
 
 
 def backticked(text: str) -> list[str]:
-    return _BACKTICKED.findall(text)
+    """The contents of code spans, of two characters or more."""
+    return [found for found in _BACKTICKED.findall(text) if len(found.strip()) > 1]
 
 
 def _classify(token: str) -> Iterator[Term]:
@@ -176,21 +77,19 @@ def _classify(token: str) -> Iterator[Term]:
 
 
 def _is_path(name: str) -> bool:
-    if not 3 <= len(name) <= _MAX_TOKEN:
+    if not 3 <= len(name) <= _MAX_TOKEN or name[0] == "-":
         return False
     if "\\" in name:
         return bool(_WINDOWS.fullmatch(name))
-    if "/" not in name:
-        stem, dot, ending = name.rpartition(".")
-        return bool(
-            dot
-            and ending.lower() in _ENDINGS
-            and stem.strip(".")
-            and _SEGMENT.fullmatch(stem)
-            and not stem.startswith("-")
-        )
-    if name[0] == "-" or "//" in name:
-        return False
+    return _is_slashed(name) if "/" in name else _is_bare_file(name)
+
+
+def _is_bare_file(name: str) -> bool:
+    stem, _, ending = name.rpartition(".")
+    return ending.lower() in FILE_ENDINGS and bool(stem.strip(".")) and bool(_SEGMENT.fullmatch(stem))
+
+
+def _is_slashed(name: str) -> bool:
     parts = name.strip("/").split("/")
     if not all(map(_SEGMENT.fullmatch, parts)) or not any(c.isalpha() for c in name):
         return False

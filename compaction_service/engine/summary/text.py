@@ -16,7 +16,11 @@ PIECE_CHARS = 600  # the longest sentence; also bounds sentencex's quadratic cas
 
 _ODD_BLANKS = re.compile(r"[^\S ]")
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]{0,16}[@-~]")
-_INNER_END = re.compile(r"[.!?…。！？｡؟۔।॥։።၊။។]['\"’”»)\]]{0,3}(?:\s|(?=[^\x00-\x7f]))")
+# An end of sentence before the end of the text: worth asking sentencex. Latin, CJK, Arabic, Indic, Armenian, ...
+_INNER_END = re.compile(
+    "[.!?\u2026\u3002\uff01\uff1f\uff61\u061f\u06d4\u0964\u0965\u0589\u1362\u104a\u104b\u17d4]"
+    "['\"\u2019\u201d\xbb)\\]]{0,3}(?:\\s|(?=[^\x00-\x7f]))"
+)
 # What separates words: blanks, controls and punctuation of ASCII, Latin-1, CJK, Arabic and Indic, arrows and boxes.
 # Named by what it leaves out, so that combining vowels (Thai, Hindi) stay inside their words.
 _WORD = re.compile(
@@ -46,7 +50,7 @@ def clean(text: str) -> str:
 
 
 def edge(text: str, at: int) -> int:
-    """The nearest place at or before `at` where a cut leaves no grapheme cluster broken (as far as a few steps tell)."""
+    """The nearest place at or before `at` where a cut leaves no grapheme cluster broken (as a few steps tell)."""
     start = at
     while 0 < at < len(text) and start - at < 16 and _joins(text[at - 1], text[at]):
         at -= 1

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from .span import Part, SpanMessage
+from .span import Part, SpanMessage, with_tool_names
 from .text import clean
 
 TAGS = (
@@ -50,8 +50,9 @@ _ROLES = (
 )
 
 # Full-width letters and look-alike brackets are folded before the search: a model reads them as the plain ones.
-_FOLD = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | dict.fromkeys(map(ord, "﹤〈⟨˂"), "<")
-_FOLDED = re.compile("[\uff01-\uff5e﹤〈⟨˂]")
+_ANGLES = (0x02C2, 0x27E8, 0x3008, 0xFE64)
+_FOLD = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | dict.fromkeys(_ANGLES, "<")
+_FOLDED = re.compile("[\uff01-\uff5e\u02c2\u27e8\u3008\ufe64]")
 _HIDDEN = r"[\s/\\\u00ad\u200b-\u200f\u2060-\u2064\ufeff]{0,16}"
 _MARKUP = re.compile(rf"<(?={_HIDDEN}(?:(?i:{'|'.join(TAGS)})(?!\w)|(?:{'|'.join(_ROLES)})\s*>)|\|)")
 _DATA_URL = re.compile(r"data:([\w.+-]{1,64}/[\w.+-]{1,64})?(?:;[\w=.+-]{1,64}){0,8};base64,[A-Za-z0-9+/=_%-]{64,}")
@@ -117,7 +118,7 @@ def _segment(part: Part) -> Segment | None:
 
 
 def wrap(message: SpanMessage, body: str, piece: int | None = None) -> str:
-    """One message's markup around its rendered parts; `piece` counts the pieces of a message too large for one chunk."""
+    """One message's markup around its rendered parts; `piece` counts those of a message cut."""
     at = f' at="{timestamp(message.at)}"' if message.at else ""
     number = f' piece="{piece}"' if piece else ""
     return f'<message position="{message.position}" role="{attribute(message.role)}"{at}{number}>\n{body}\n</message>'
@@ -129,4 +130,4 @@ def render_message(message: SpanMessage) -> str:
 
 def render(messages: Sequence[SpanMessage]) -> str:
     """All messages, oldest first, one line break between them."""
-    return "\n".join(map(render_message, messages))
+    return "\n".join(map(render_message, with_tool_names(messages)))
