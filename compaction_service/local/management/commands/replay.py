@@ -33,9 +33,7 @@ class Command(BaseCommand):
         parser.add_argument("--window", type=whole_number, metavar="N", help="tokens of context window (the model's)")
         parser.add_argument("--model", help="the agent's model (the transcript's)")
         parser.add_argument("--preset", help="navigator, three_layer or infinite_context")
-        parser.add_argument(
-            "--policy", type=json_object, default={}, metavar="JSON", help="policy fields, as an object"
-        )
+        parser.add_argument("--policy", type=json_object, default={}, metavar="JSON", help="an object of policy fields")
         parser.add_argument("--api-base", help="where the service is, with /v1 (that of `make up`)")
         parser.add_argument("--api-key", help="the key (that of `make up`)")
         parser.add_argument("--json", type=Path, metavar="PATH", help="write the whole report to this file")
