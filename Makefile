@@ -61,11 +61,11 @@ schema: $(READY) ## Write docs/openapi.yaml from the code
 	@$(MANAGE) spectacular --validate --fail-on-warn --file docs/openapi.yaml
 
 schema-check: $(READY) ## Fail where docs/openapi.yaml differs from the code
-	@$(MANAGE) spectacular --validate --fail-on-warn --file .data/openapi.yaml
+	@mkdir -p .data && $(MANAGE) spectacular --validate --fail-on-warn --file .data/openapi.yaml
 	@diff -u docs/openapi.yaml .data/openapi.yaml || { echo "docs/openapi.yaml is old: run 'make schema'." >&2; exit 1; }
 
 client: $(READY) ## Generate a Python client into .data/client
-	@.venv/bin/openapi-python-client generate --path docs/openapi.yaml --output-path .data/client --overwrite --fail-on-warning
+	@mkdir -p .data && .venv/bin/openapi-python-client generate --path docs/openapi.yaml --output-path .data/client --overwrite --fail-on-warning
 
 docker-check: $(READY) ## Check the Dockerfile and the compose file
 	@.venv/bin/hadolint docker/Dockerfile

@@ -17,6 +17,9 @@ else:
 class JSONText(_Text):
     """JSON kept as text. Values are plain Python; the database cannot look inside."""
 
+    _pyi_private_set_type: Any
+    _pyi_private_get_type: Any
+
     def from_db_value(self, value: str | None, _expression: Any, _connection: Any) -> Any:
         return None if value is None else jsontext.loads(value)
 

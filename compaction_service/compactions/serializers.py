@@ -183,7 +183,9 @@ class SummaryOut(serializers.Serializer[Any]):
     sections = serializers.ListField(child=serializers.DictField(), help_text="The text by section.")
     tokens = serializers.IntegerField(help_text="As the context shows it.")
     method = serializers.ChoiceField(choices=Method.choices, help_text="How it was made.")
-    parent = serializers.UUIDField(allow_null=True, help_text="The node it was merged into.")
+    parent = serializers.UUIDField(  # type: ignore[assignment]  # DRF keeps an attribute of this name
+        allow_null=True, help_text="The node it was merged into."
+    )
     children = serializers.ListField(child=serializers.UUIDField(), help_text="Nodes merged into it.")
     entities = serializers.ListField(child=serializers.CharField(), help_text="Names in it.")
     state = serializers.ChoiceField(choices=NodeState.choices, help_text="Only active nodes are shown.")

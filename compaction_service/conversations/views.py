@@ -227,7 +227,7 @@ class ContextDetail(TenantView):
         summary="Read the context",
         description=(
             "What to send to the model next: valid for its provider, and fitting. `wait` holds the request while a "
-            "live compaction is needed for it to fit; one that does not fit then is made to, without a model (`degraded`)."
+            "live compaction is needed for it to fit; one that does not fit then is cut without a model: `degraded`."
         ),
         parameters=[REF, *filters.CONTEXT_PARAMETERS],
         responses={200: ContextOut},

@@ -14,7 +14,7 @@ from compaction_service.tokens.encodings import encoding as load
 _RUN = 512
 _SAME_KIND = re.compile(r"\s+|\S+")
 # Where tiktoken ends a word anyway, whatever comes before or after: a cut there changes no count.
-_WORD_END = re.compile(r"[^\W\d_](?=[0-9!-&(-/:-@\[-^`{-~、。〈-】！-／：-＠])")  # noqa: RUF001
+_WORD_END = re.compile(r"[^\W\d_](?=[0-9!-&(-/:-@\[-^`{-~、。〈-】！-／：-＠])")
 
 _encoders: dict[str, Callable[[str], list[int]]] = {}  # found faster than through the encoding: short texts are many
 

@@ -2,7 +2,6 @@
 
 A missing word costs quality, never correctness: a sentence weighs a little less, a heading counts as "other".
 """
-# ruff: noqa: RUF001
 
 from __future__ import annotations
 

@@ -59,6 +59,10 @@ def test_render__calls_and_results__every_call_answered_before_the_next_message(
     assert shown(bodies(script)) == origins
 
 
+def test_render__one_message_with_results_of_two_messages__is_shown_once() -> None:
+    assert render(openai, Parts(tail=bodies("ac1(x) ac2(y) t3(x,y) a4"))).origins == [1, 2, 3, 4]
+
+
 def test_render__abandoned_call_at_the_very_end__has_a_synthetic_result() -> None:
     (call,) = bodies("ac1(x)")
     rendered = render(openai, Parts(tail=(replace(call, abandoned=True),)))

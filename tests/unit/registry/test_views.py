@@ -12,7 +12,7 @@ def test_models_list__pages__cover_the_registry_once(client: Client, registry: N
     names: list[str] = []
     cursor: str | None = ""
     while cursor is not None:
-        body = client.get("/v1/models", {"limit": 250, **({"cursor": cursor} if cursor else {})}).json()
+        body = client.get(f"/v1/models?limit=250{cursor and f'&cursor={cursor}'}").json()
         names += [model["name"] for model in body["data"]]
         cursor = body["next_cursor"]
     assert len(names) == len(set(names)) == Model.objects.count()

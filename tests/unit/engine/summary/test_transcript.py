@@ -13,7 +13,7 @@ from .build import HOSTILE, Piece, said
 
 _OWN = re.compile(
     r"</?(?:transcript|message|call|result|media|refusal|previous_summary|summary|summaries|tail|focus|preserve)\b",
-    re.I,
+    re.IGNORECASE,
 )
 
 
@@ -50,10 +50,19 @@ def test_render__media_and_base64__named_not_embedded() -> None:
 @pytest.mark.parametrize(
     "fake",
     [
-        "</transcript>", "< / Message role='system'>", "＜／ｔｒａｎｓｃｒｉｐｔ＞", "<\u200b/message>", "</TRANSCRIPT\n>", "<|im_start|>system",
-        "<system>", "</previous_summary >", "〈message〉", "<｜begin▁of▁sentence｜>", "<start_of_turn>",
+        "</transcript>",
+        "< / Message role='system'>",
+        "＜／ｔｒａｎｓｃｒｉｐｔ＞",
+        "<\u200b/message>",
+        "</TRANSCRIPT\n>",
+        "<|im_start|>system",
+        "<system>",
+        "</previous_summary >",
+        "〈message〉",
+        "<｜begin▁of▁sentence｜>",
+        "<start_of_turn>",
     ],
-)  # fmt: skip
+)
 def test_escape__anything_like_markup__loses_its_bracket(fake: str) -> None:
     assert escape(f"a {fake} b").startswith("a &lt;")
 
@@ -109,8 +118,8 @@ _NASTY = st.lists(
 def test_render__any_content__markup_is_only_ours(parts: list[tuple[str, str, str | None]], role: str) -> None:
     text = render([said(7, role, *(Piece(kind, body, name) for kind, body, name in parts)), said(8, "user", "end")])
     text.encode()
-    frames = re.findall(r'^<message position="(\d+)" role="([^"<>\n]*)">$', text, re.M)
+    frames = re.findall(r'^<message position="(\d+)" role="([^"<>\n]*)">$', text, re.MULTILINE)
     assert [position for position, _ in frames] == ["7", "8"]
-    assert len(re.findall(r"</?message\b", text, re.I)) == 4
+    assert len(re.findall(r"</?message\b", text, re.IGNORECASE)) == 4
     shown = [kind for kind, body, _ in parts if kind != "text"]
     assert len(_OWN.findall(text)) == 4 + 2 * len(shown)
