@@ -16,6 +16,8 @@ from compaction_service.local.transcripts import JSON, Transcript, TranscriptErr
 from compaction_service.local.validity import context_problems
 
 WAIT_S = 60  # the longest the API lets a context wait for its compaction
+PATIENCE_S = 180  # for a compaction to end before a degraded context is taken: a worker may only be starting
+PAUSE_S = 1
 USUAL_MODEL = "gpt-4o"  # where neither the caller nor the record names one
 ENABLED = {"enabled": True}  # automatic compaction is opt-in
 
@@ -153,7 +155,11 @@ class _Run:
     def read_context(self) -> None:
         """Ask for what to send next, waiting until it fits, and check it."""
         before = time.monotonic()
-        context = self.api.get(f"{self.path}/context", {"wait": WAIT_S})
+        while True:
+            context = self.api.get(f"{self.path}/context", {"wait": WAIT_S})
+            if not (context["degraded"] and context["compaction"]) or time.monotonic() - before > PATIENCE_S:
+                break
+            time.sleep(PAUSE_S)
         live = context["compaction"]["id"] if context["compaction"] else None
         self.compactions.update([live] if live else [])
         self._version = context["context_version"]

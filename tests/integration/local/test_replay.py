@@ -82,7 +82,7 @@ def test_replay__nobody_serves__says_so_at_once() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_demo__twice_in_one_folder__ends_well_and_leaves_nothing_running(tmp_path: Path) -> None:
     data = tmp_path / "demo"
     for _ in range(2):
