@@ -16,6 +16,7 @@ from compaction_service.conversations.terms import Terms, breakdown, trigger_tok
 from compaction_service.engine.policy import crossed
 from compaction_service.engine.types import Entry
 from compaction_service.ids import uuid7
+from compaction_service.routers import current_alias
 from tenants.scope import required_tenant
 
 LONGEST_NAME = 100  # of who asked: a key's own name may be longer
@@ -93,7 +94,7 @@ def enqueue(compaction: Compaction) -> None:
         priority=PRIORITY[Trigger(compaction.trigger)],
         next_at=timezone.now(),
     )
-    transaction.on_commit(wake)
+    transaction.on_commit(wake, using=current_alias.get())
 
 
 def retry_gate(conversation: Conversation, terms: Terms) -> int:
