@@ -11,11 +11,11 @@ import shlex
 import shutil
 import subprocess
 import sys
+from io import StringIO
 from pathlib import Path
 
 import pytest
 from django.core.management import get_commands
-from io import StringIO
 
 from compaction_service.local.management.commands.up import Command as Up
 from compaction_service.local.stack import Stack
