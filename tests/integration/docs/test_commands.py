@@ -32,7 +32,9 @@ def test_python__all_blocks_of_a_page__run_against_the_service(page: Path, live:
     script = tmp_path / "page.py"
     script.write_text("\n".join(block.text for block in blocks(page) if block.language == "python"))
 
-    done = subprocess.run([sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, timeout=90)
+    done = subprocess.run(
+        [sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, timeout=90, check=False
+    )
 
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -45,8 +47,7 @@ def test_blocks__of_a_page__are_of_a_kind_that_is_tried(page: Path) -> None:
 
 @pytest.mark.parametrize("command", CONSOLE)
 def test_console__each_command__could_be_run(command: str, tmp_path: Path) -> None:
-    words = [word for word in shlex.split(command, comments=True) if "=" not in word]
-    match words:
+    match shlex.split(command):
         case ["make", target, *_]:
             _run(["make", "--dry-run", target])
         case ["cp", source, target]:
@@ -57,10 +58,6 @@ def test_console__each_command__could_be_run(command: str, tmp_path: Path) -> No
             _run([str(TOOLS / "docker-compose"), "-f", file, action, "--help"])
             if "manage.py" in rest:
                 assert rest[rest.index("manage.py") + 1] in get_commands()
-        case ["manage.py", name, *_] | [".venv/bin/python", "manage.py", name, *_]:
-            assert name in get_commands()
-        case ["git", "clone" | "commit", *_]:
-            pass
         case _:
             pytest.fail(f"Nobody knows how to try: {command}")
 
@@ -76,5 +73,5 @@ def test_up__what_it_prints__is_what_the_readme_shows(live: Stack) -> None:
 
 
 def _run(argv: list[str]) -> None:
-    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

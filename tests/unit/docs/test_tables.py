@@ -20,9 +20,9 @@ INTERVAL = re.compile(r"(?:(\d+) (<=?) )?x(?: (<=?|>=?) (\d+))?")
 FRAMEWORK = {
     **dict.fromkeys(
         (
-            "parse_error", "required", "null", "blank", "empty", "not_a_list", "not_a_dict", "invalid_choice",
-            "min_value", "max_value", "max_length", "min_length", "null_characters_not_allowed",
-            "surrogate_characters_not_allowed",
+            "parse_error", "required", "null", "blank", "not_a_list", "not_a_dict", "invalid_choice",
+            "min_value", "max_value", "max_length", "min_length", "max_string_length", "overflow",
+            "null_characters_not_allowed", "surrogate_characters_not_allowed",
         ),
         400,
     ),
@@ -158,17 +158,17 @@ def _is_variable(name: Any) -> bool:
 
 def _process_variables() -> set[str]:
     """What is read of the process's environment directly."""
-    found = set()
+    found: set[str] = set()
     for node in _nodes():
         match node:
             case ast.Call(
                 func=ast.Attribute(attr="get" | "setdefault", value=value), args=[ast.Constant(value=name), *_]
             ):
                 if ast.unparse(value).endswith("environ") and _is_variable(name):
-                    found.add(name)
+                    found.add(str(name))
             case ast.Compare(left=ast.Constant(value=name), comparators=[where]):
                 if ast.unparse(where).endswith("environ") and _is_variable(name):
-                    found.add(name)
+                    found.add(str(name))
     return found
 
 
