@@ -24,10 +24,10 @@ def apply(compaction: Compaction, final: Final) -> None:
     last = compaction.span.last
     planned = plan_for(conversation, terms, up_to=last, keep=True)
     if bytes(compaction.input_hash or b"") != input_hash(conversation, planned.nodes, last):
-        end(compaction, conversation, terms, Outcome.STALE, "input_changed")
+        end(compaction, conversation, Outcome.STALE, "input_changed")
         return
     if planned.plan.to_position != last:
-        end(compaction, conversation, terms, Outcome.STALE, "span_changed")
+        end(compaction, conversation, Outcome.STALE, "span_changed")
         return
     before = breakdown(conversation, terms)
     undo = {"covered_to": conversation.covered_to, "carried": conversation.carried}
@@ -38,7 +38,7 @@ def apply(compaction: Compaction, final: Final) -> None:
     _describe(compaction, node, final)
     if sum(after.values()) >= sum(before.values()):
         compaction.context_after = compaction.context_before
-        end(compaction, Conversation.objects.get(id=conversation.id), terms, Outcome.SKIPPED, "not_smaller")
+        end(compaction, Conversation.objects.get(id=conversation.id), Outcome.SKIPPED, "not_smaller")
         return
     compaction.context_after = {"tokens": sum(after.values()), "breakdown": after}
     compaction.target_reached = _target_reached(sum(after.values()), terms)
@@ -47,7 +47,7 @@ def apply(compaction: Compaction, final: Final) -> None:
     Summary.objects.filter(id__in=retired).update(state=NodeState.SUPERSEDED, retired_by=compaction)
     node.save(force_insert=True)
     conversation.version += 1
-    end(compaction, conversation, terms, Outcome.APPLIED)
+    end(compaction, conversation, Outcome.APPLIED)
 
 
 def _node(compaction: Compaction, conversation: Conversation, terms: Terms, planned: Planned, final: Final) -> Summary:

@@ -10,7 +10,7 @@ from compaction_service.conversations.models import Conversation
 from compaction_service.conversations.selectors import Shown, active_nodes, shown_entries
 from compaction_service.conversations.terms import Terms
 from compaction_service.engine import planning
-from compaction_service.engine.types import Plan
+from compaction_service.engine.types import Entry, Plan
 
 
 @dataclass(frozen=True)
@@ -23,13 +23,21 @@ class Planned:
 
 
 def plan_for(
-    conversation: Conversation, terms: Terms, *, up_to: int | None = None, before: int | None = None, keep: bool = False
+    conversation: Conversation,
+    terms: Terms,
+    *,
+    up_to: int | None = None,
+    before: int | None = None,
+    keep: bool = False,
+    appended: Sequence[Entry] = (),
 ) -> Planned:
     """What a compaction of the conversation would do now (semantics 5). Reads no bodies, changes nothing.
 
-    `keep`: take `up_to` as it is, for an apply that must cover what was planned and give up no more.
+    `keep`: take `up_to` as it is, for an apply that must cover what was planned and give up no more. `appended`:
+    messages at the end of the tail that are not stored yet.
     """
-    shown = shown_entries(conversation, bodies=False)
+    stored = shown_entries(conversation, bodies=False)
+    shown = Shown(stored.carried, (*stored.tail, *appended))
     nodes = active_nodes(conversation)
     policy, limits = terms.policy, terms.limits
     plan = planning.plan(

@@ -16,15 +16,18 @@ from compaction_service.engine.summary.span import SpanMessage
 from compaction_service.registry.selectors import summarizer_spec
 from compaction_service.registry.specs import UNKNOWN_SUMMARIZER_WINDOW
 from tenants.models import Tenant
-from tenants.selectors import summarizer_secret
+from tenants.selectors import summarizer_secret, tenant_get
 
 UNKNOWN_MAX_OUTPUT = 8192  # tokens asked of a model whose longest answer nobody knows
 TAIL_MESSAGES = 12  # newest kept messages looked at for the tail's end; it holds 2,000 tokens at most
 
 
-def step_of(compaction: Compaction, one: Pass, tenant: Tenant) -> Step:
-    """The step of a pass that is about to run."""
-    conversation = Conversation.objects.get(id=compaction.conversation_id)
+def step_of(one: Pass) -> Step | None:
+    """The step of a pass that is about to run; None if its conversation was erased in this moment."""
+    compaction = Compaction.objects.filter(id=one.compaction_id).select_related("conversation").first()
+    if compaction is None:
+        return None
+    conversation = compaction.conversation
     terms = job_terms(conversation, compaction)
     fmt = formats.get(conversation.format)
     first, last = compaction.span.first, compaction.span.last
@@ -37,7 +40,7 @@ def step_of(compaction: Compaction, one: Pass, tenant: Tenant) -> Step:
         pass_id=one.id,
         number=one.number,
         kind=PassKind(one.kind),
-        model=_model(one.model, tenant) if one.model else None,
+        model=_model(one.model, tenant_get()) if one.model else None,
         policy=terms.policy,
         focus=compaction.focus,
         instructions=compaction.instructions,
@@ -52,7 +55,7 @@ def step_of(compaction: Compaction, one: Pass, tenant: Tenant) -> Step:
         replaced_tokens=compaction.tokens_in or 0,
         target=work["target"],
         bound=max(1, terms.raw(work["bound"])),
-        passes_done=sum(p.kind == PassKind.RESUMMARIZE for p in done),
+        passes_done=sum(p.kind == PassKind.RESUMMARIZE for p in (*done, one)),
         count=terms.counter.text,
     )
 

@@ -23,8 +23,7 @@ def compaction_revert(tenant: Tenant, compaction_id: uuid.UUID) -> Compaction:
 
     Raises `ApiError` 404, or 409 unless it is the conversation's newest applied compaction and none is live.
     """
-    compaction = compaction_get(compaction_id)
-    conversation = Conversation.objects.select_for_update().get(id=compaction.conversation_id)
+    compaction, conversation = compaction_locked(compaction_id)
     if conversation.compaction_live is not None:
         raise ApiError(
             409, "compaction_live", "A compaction of this conversation is live: cancel it or wait for its end."
@@ -55,6 +54,13 @@ def compaction_get(compaction_id: uuid.UUID) -> Compaction:
     if found is None:
         raise ApiError(404, "not_found", "No such compaction.")
     return found
+
+
+def compaction_locked(compaction_id: uuid.UUID) -> tuple[Compaction, Conversation]:
+    """The same, read under the lock of its conversation (docs/design.md, Locks)."""
+    found = Conversation.objects.select_for_update(of=("self",)).filter(compactions=compaction_id).first()
+    compaction = compaction_get(compaction_id)
+    return compaction, found or compaction.conversation
 
 
 def _uncover(conversation: Conversation, compaction: Compaction) -> None:

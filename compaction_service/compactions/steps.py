@@ -24,6 +24,8 @@ CALL_TIMEOUT = 120.0  # seconds for one model call, all of it
 PROMPT_TOKENS = 1500  # kept free in the summariser's window for rules and markup
 SAFETY = 0.9  # of the summariser's window by our count: its tokenizer may be another
 SMALLEST_CHUNK = 512
+MOST_TOKENS = 100_000_000  # of one call; a server that says more is not believed
+MOST_COST = 100_000  # US dollars of one call, likewise
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,7 @@ class Step:
     replaced_tokens: int
     target: int
     bound: int
-    passes_done: int  # re-summarisations
+    passes_done: int  # re-summarisations once this pass is done
     count: Callable[[str], int]
 
     @property
@@ -158,9 +160,9 @@ def _ask(step: Step, model: Model) -> Result:
     except CallError as error:
         return Result(Spent(), read=read, last_chunk=last, error=error)
     spent = Spent(
-        tokens_in=done.tokens_in if done.tokens_in is not None else step.count(asked.system) + step.count(asked.user),
-        tokens_out=done.tokens_out if done.tokens_out is not None else step.count(done.text),
-        cost=done.cost,
+        tokens_in=_told(done.tokens_in, lambda: step.count(asked.system) + step.count(asked.user)),
+        tokens_out=_told(done.tokens_out, lambda: step.count(done.text)),
+        cost=done.cost if done.cost is not None and 0 <= done.cost <= MOST_COST else None,
         duration_ms=done.duration_ms,
     )
     judged = acceptance.accept(
@@ -176,6 +178,11 @@ def _ask(step: Step, model: Model) -> Result:
         text = judged.text if judged.tokens <= step.bound else bounding.cut(judged.text, step.bound, step.count)
         return Result(spent, read=read, text=text, last_chunk=False, more=True)
     return _bounded(step, spent, read, judged)
+
+
+def _told(tokens: int | None, count: Callable[[], int]) -> int:
+    """What the provider says was used; our own count where it says nothing or nothing that can be."""
+    return tokens if tokens is not None and 0 <= tokens <= MOST_TOKENS else count()
 
 
 def _bounded(step: Step, spent: Spent, read: tuple[int, int] | None, judged: acceptance.Accepted) -> Result:

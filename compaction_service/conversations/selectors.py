@@ -19,6 +19,8 @@ from compaction_service.engine.types import Entry, Summary
 
 def by_ref(ref: str) -> Q:
     """The condition for an id or `ext:<external_id>`. A string that is neither finds nothing."""
+    if "\0" in ref:  # PostgreSQL cannot be asked about it
+        return Q(pk__in=[])
     if ref.startswith("ext:"):
         return Q(external_id=ref[4:])
     try:

@@ -146,5 +146,6 @@ def conversation_erase(*, ref: str) -> dict[str, Any]:
         "calls": Call.objects.filter(**of_it).delete()[0],
         "usage_days": Day.objects.filter(**of_it).count(),
     }
-    conversation.delete()
-    return {"id": str(conversation.id), "erased_at": timezone.now(), "counts": counts}
+    erased = {"id": conversation.id, "erased_at": timezone.now(), "counts": counts}
+    conversation.delete()  # its id is None from here on
+    return erased
