@@ -42,7 +42,8 @@ def end(
     """
     compaction.status, compaction.outcome, compaction.reason = STATUS_OF[outcome], outcome, reason
     compaction.finished_at = timezone.now()
-    spent = Call.objects.filter(compaction_id=compaction.id).aggregate(
+    # The index is by conversation; by compaction alone every call of the tenant would be looked at.
+    spent = Call.objects.filter(conversation_id=conversation.id, compaction_id=compaction.id).aggregate(
         calls=Count("id"), tokens_in=Sum("tokens_in"), tokens_out=Sum("tokens_out"), cost=Sum("cost")
     )
     compaction.llm_tokens_in = spent["tokens_in"] or 0
@@ -52,6 +53,7 @@ def end(
         status=compaction.status, **_final(compaction)
     ):
         raise NotLive
+    compaction.work.pop("chain", None)  # drafts of texts: what was applied has its rows
     compaction.save()
     compaction.passes.filter(status__in=(PassStatus.QUEUED, PassStatus.RUNNING)).update(
         status=PassStatus.FAILED, error=outcome

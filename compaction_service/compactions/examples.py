@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from drf_spectacular.utils import OpenApiExample
 
 from compaction_service.engine import compact_tool
@@ -27,7 +29,7 @@ _PASS = {
     "started_at": "2026-01-31T12:05:00.4Z",
     "duration_ms": 2140,
 }
-_QUEUED = {
+_QUEUED: dict[str, Any] = {
     "id": _ID,
     "conversation": _CONVERSATION,
     "status": "queued",

@@ -11,18 +11,21 @@ import random
 from datetime import timedelta
 
 from django.db import connection, transaction
+from django.db.models import F
 from django.utils import timezone
 
-from compaction_service.compactions import claims, leases
-from compaction_service.compactions.applying import apply
+from compaction_service.compactions import chains, claims, leases
+from compaction_service.compactions.applying import apply, describe
+from compaction_service.compactions.chains import Chain
 from compaction_service.compactions.ending import end
 from compaction_service.compactions.leases import Claim
 from compaction_service.compactions.models import LIVE, Compaction, Outcome, Pass, PassKind, PassStatus, Status, Work
 from compaction_service.compactions.preparing import step_of
-from compaction_service.compactions.starting import lock_conversation, open_job, queue_pass
-from compaction_service.compactions.steps import SMALLEST_CHUNK, Model, Result, Step, chunk_budget, execute
+from compaction_service.compactions.starting import job_terms, lock_conversation, open_job, queue_pass
+from compaction_service.compactions.steps import SMALLEST_CHUNK, Final, Model, Result, Step, chunk_budget, execute
 from compaction_service.compactions.wakeup import wake
 from compaction_service.conversations.models import Conversation
+from compaction_service.conversations.selectors import active_nodes
 from compaction_service.llm.retry import next_delay
 from compaction_service.usage.services import call_record
 from tenants.models import Tenant
@@ -120,6 +123,7 @@ def finish(claim: Claim, step: Step, result: Result) -> None:
     mine = there and Work.objects.select_for_update().filter(pk=claim.compaction_id, fence=claim.fence).exists()
     _record(claim, step, result, late=not mine)
     if not mine:
+        _add_late(step, result)
         logger.info("late result refused", extra={"compaction": str(claim.compaction_id), "pass": step.number})
         return
     compaction = Compaction.objects.get(id=claim.compaction_id)
@@ -131,10 +135,35 @@ def finish(claim: Claim, step: Step, result: Result) -> None:
         _give_up_model(claim, compaction, one, result.rejected)
     elif result.final is not None:
         _close(one, PassStatus.SUCCEEDED)
-        compaction.model = compaction.model or one.model
-        apply(compaction, result.final)
+        _summarised(claim, compaction, one, result.final)
     else:
         _go_on(claim, compaction, one, step, result)
+
+
+def _summarised(claim: Claim, compaction: Compaction, one: Pass, final: Final) -> None:
+    """A text of the chain is ready: the span's, or a merge's. The next merge that is due, else the apply."""
+    conversation = Conversation.objects.get(id=compaction.conversation_id)
+    terms = job_terms(conversation, compaction)
+    bound = terms.raw(terms.policy.summary_chain_max_tokens)
+    drafted = compaction.work.get("chain")
+    if drafted is None:
+        compaction.model = compaction.model or one.model
+        chain = chains.started(compaction, terms, conversation.format, active_nodes(conversation), final)
+        describe(compaction, chain, final)
+    else:
+        chain = Chain.from_json(drafted)
+        merge = chain.due(compaction.strategy, bound)
+        if merge is None:
+            raise RuntimeError("a merge was run that is not due")
+        made = chains.made_of(terms, conversation.format, final)
+        chain = chain.after(merge, chains.merged_of(made, merge, chain.links[merge.start : merge.end]))
+        compaction.notes = [*compaction.notes, *final.notes]
+    if chain.due(compaction.strategy, bound) is None:
+        apply(compaction, chain)
+        return
+    compaction.work["chain"] = chain.as_json()
+    compaction.save()
+    _queue(claim, compaction, one.number + 1, kind=PassKind.MERGE)
 
 
 def _record(claim: Claim, step: Step, result: Result, *, late: bool) -> None:
@@ -154,6 +183,16 @@ def _record(claim: Claim, step: Step, result: Result, *, late: bool) -> None:
         tokens_out=spent.tokens_out,
         cost=spent.cost,
         duration_ms=spent.duration_ms,
+    )
+
+
+def _add_late(step: Step, result: Result) -> None:
+    """What a late call cost, in the log entry that has its sums already (semantics 10)."""
+    spent = result.spent
+    Compaction.objects.filter(id=step.compaction_id).exclude(status__in=LIVE).update(
+        llm_tokens_in=F("llm_tokens_in") + spent.tokens_in,
+        llm_tokens_out=F("llm_tokens_out") + spent.tokens_out,
+        cost=F("cost") + (spent.cost or 0),
     )
 
 
@@ -182,7 +221,7 @@ def _failed(claim: Claim, compaction: Compaction, one: Pass, step: Step, result:
     error = result.error
     if error is None or step.model is None:
         raise ValueError("not a failed call")
-    if error.overflow and step.kind != PassKind.RESUMMARIZE and _shrink(compaction, step, step.model):
+    if error.overflow and step.reads_span and _shrink(compaction, step, step.model):
         _close(one, PassStatus.FAILED, error.code)
         _queue(claim, compaction, one.number + 1, kind=PassKind.SUMMARY)
         return
@@ -227,13 +266,13 @@ def _next_model(compaction: Compaction, one: Pass, *, error: str) -> Pass | None
     compaction.work["models"] = models
     _rechunk(compaction, None)
     compaction.fallback_reason = compaction.fallback_reason or error
-    # A summary that is only too long needs no model: what is left of the pass is the cut on sentence edges.
-    shortening = one.kind == PassKind.RESUMMARIZE
+    # Summaries that are only too long need no model: what is left of the pass is the cut on sentence edges.
+    shortening = one.kind in (PassKind.RESUMMARIZE, PassKind.MERGE)
     if not one.model or (not models and not shortening and not compaction.policy["extractive_fallback"]):
         end(compaction, lock_conversation(compaction), Outcome.FAILED, error)
         return None
     compaction.save(update_fields=["work", "fallback_reason"])
-    kind = PassKind.RESUMMARIZE if shortening else PassKind.SUMMARY
+    kind = PassKind(one.kind) if shortening else PassKind.SUMMARY
     return queue_pass(compaction, number=one.number + 1, kind=kind)
 
 

@@ -66,7 +66,13 @@ class Step:
     target: int
     bound: int
     passes_done: int  # re-summarisations once this pass is done
+    parts: Sequence[str]  # texts of the nodes that a merge makes one
     count: Callable[[str], int]
+
+    @property
+    def reads_span(self) -> bool:
+        """Whether the pass reads messages; else it reads summaries."""
+        return self.kind not in (PassKind.RESUMMARIZE, PassKind.MERGE)
 
     @property
     def answer_tokens(self) -> int:
@@ -123,6 +129,10 @@ def _extract(step: Step) -> Result:
         sections = sections_of.parse(text, step.policy.summary_sections).sections
         notes = [{"cut_from_tokens": step.text_tokens, "to_tokens": step.count(text)}]
         return Result(Spent(), text=text, final=_final(step, text, sections, Method.LLM, notes))
+    if step.kind == PassKind.MERGE:
+        text = bounding.cut(_joined(step.parts, step.policy.summary_sections), step.target, step.count)
+        sections = sections_of.parse(text, step.policy.summary_sections).sections
+        return Result(Spent(), text=text, final=_final(step, text, sections, Method.EXTRACTIVE))
     made = extractive.extract(
         step.span,
         sections=step.policy.summary_sections,
@@ -225,8 +235,8 @@ def _final(
 
 
 def _chunk(step: Step, model: Model) -> tuple[chunks.Chunk | None, int]:
-    """The chunk this pass reads and how many there are; none for a re-summarisation, which reads its text."""
-    if step.kind == PassKind.RESUMMARIZE:
+    """The chunk this pass reads and how many there are; none for a pass that reads summaries."""
+    if not step.reads_span:
         return None, step.chunk + 1
     budget = step.chunk_tokens or chunk_budget(step, model)
     found = chunks.split(step.unread, budget, step.count)
@@ -252,12 +262,25 @@ def _prompt(step: Step, model: Model, chunk: chunks.Chunk | None, total: int) ->
         instructions="\n".join(filter(None, (step.policy.instructions, step.instructions))),
         language=step.policy.language or "",
     )
+    if step.kind == PassKind.MERGE:
+        return prompt.merge(wanted, step.parts)
     if chunk is None:
         return prompt.resummarize(wanted, step.text)
     if step.chunk + 1 < total:
         return prompt.chunk(wanted, chunk.text, step.chunk + 1, total, running=step.previous)
     tail = chunks.tail_end(step.tail, step.count, _tail_tokens(model)) if step.tail else ""
     return prompt.summary(wanted, chunk.text, previous=step.previous, tail=tail)
+
+
+def _joined(texts: Sequence[str], headings: Sequence[str]) -> str:
+    """Summaries as one, section by section, oldest first."""
+    parsed = [sections_of.parse(text, headings) for text in texts]
+    if any(one.missing for one in parsed) or not headings:
+        return "\n\n".join(texts)
+    same = zip(*(one.sections for one in parsed), strict=True)
+    return sections_of.render(
+        sections_of.section(each[0]["heading"], "\n".join(section["text"] for section in each)) for each in same
+    )
 
 
 def _ends(span: Sequence[SpanMessage]) -> tuple[int, int]:

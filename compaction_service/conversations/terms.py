@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -46,11 +46,6 @@ class Terms:
         """Counts raw tokens."""
         return self.spec.counter
 
-    @property
-    def budget(self) -> int:
-        """Raw tokens a context may have and still fit: window - reserve by our count (invariant 3)."""
-        return self.raw(self.limits.window - self.limits.reserve)
-
     def raw(self, tokens: int) -> int:
         """The most raw tokens whose calibrated count is at most `tokens`."""
         return math.floor(tokens / self.factor)
@@ -84,6 +79,9 @@ def terms_of(
     )
     own = model is None or model == conversation.model
     spec, window = model_for(model or conversation.model, conversation.context_window if own else None)
+    if sources["reserve_output_tokens"] == "tenant" and (policy.reserve_output_tokens or 0) >= window.tokens:
+        # Meant for the tenant's larger models; it must not keep this conversation from being appended to.
+        policy, sources["reserve_output_tokens"] = replace(policy, reserve_output_tokens=None), policies.DEFAULT
     factor = conversation.factor if own and conversation.calibrated else spec.factor
     return Terms(policy, sources, spec, window, factor, conversation.calibrated and own)
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import yaml
 from django.urls import URLPattern, URLResolver, get_resolver
-from jsonschema import Draft202012Validator
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # drf-spectacular's own validator
 from referencing import Registry
 from referencing.jsonschema import DRAFT202012
 

@@ -23,7 +23,7 @@ from tests.conftest import Member
 from tests.contract.document import check_answer, operation
 
 JSON = "application/json"
-CALLING = {
+CALLING: dict[str, Any] = {
     "role": "assistant",
     "content": None,
     "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}],

@@ -11,6 +11,7 @@ from compaction_service.compactions.models import Work
 from compaction_service.conversations.models import Conversation
 from tenants.scope import tenant_scope
 from tests.inprocess import Service
+from tests.model_server import Control
 
 TEXT = " ".join(f"step {n} changed src/module_{n}.py" for n in range(200))
 CHAT = [{"role": role, "content": TEXT} for role in ("user", "assistant", "user", "assistant")]
@@ -64,3 +65,29 @@ def test_claim__a_row_that_was_executed_very_often__is_claimed_all_the_same(serv
 
     assert claim is not None
     assert str(claim.compaction_id) == asked["id"]
+
+
+def test_finish__after_a_cancel__the_late_calls_cost_is_in_the_log_entry(
+    service: Service, models: Control, model: str
+) -> None:
+    service.summarizer(models, model)
+    path = service.create()
+    service.append(path, *CHAT)
+    asked = service.post(f"{path}/compactions", status=202)
+    claim = service.claim()
+    assert claim is not None
+    with tenant_scope(service.tenant_id):
+        one = jobs.begin(claim)
+        assert one is not None
+        step = jobs.step_of(one)
+    assert step is not None
+    result = jobs.execute(step)
+    service.post(f"compactions/{asked['id']}/cancel", status=200)
+
+    with tenant_scope(service.tenant_id):
+        jobs.finish(claim, step, result)
+
+    done = service.get(f"compactions/{asked['id']}")
+    assert done["outcome"] == "cancelled"
+    assert done["llm_tokens_in"] == result.spent.tokens_in > 0
+    assert [call.status for call in service.calls(asked["id"])] == ["late"]
