@@ -21,7 +21,7 @@ from compaction_service.engine.summary.span import SpanMessage
 from compaction_service.llm.errors import CallError
 
 CALL_TIMEOUT = 120.0  # seconds for one model call, all of it
-PROMPT_TOKENS = 1500  # kept free in the summariser's window for rules and markup
+MARKUP_TOKENS = 100  # kept free in the summariser's window for what the provider puts around messages
 SAFETY = 0.9  # of the summariser's window by our count: its tokenizer may be another
 SMALLEST_CHUNK = 512
 
@@ -63,7 +63,7 @@ class Step:
     replaced_tokens: int
     target: int
     bound: int
-    passes_done: int  # re-summarisations
+    passes_done: int  # re-summarisations before this pass
     count: Callable[[str], int]
 
     @property
@@ -180,8 +180,9 @@ def _ask(step: Step, model: Model) -> Result:
 
 def _bounded(step: Step, spent: Spent, read: tuple[int, int] | None, judged: acceptance.Accepted) -> Result:
     """Fits; or goes on to the next pass; or is cut on sentence edges (semantics 7, Bound)."""
+    shortened = step.passes_done + (step.kind == PassKind.RESUMMARIZE)
     follows = bounding.next_step(
-        step.text_tokens, judged.tokens, step.bound, step.passes_done, step.policy.resummarize_max_passes
+        step.text_tokens, judged.tokens, step.bound, shortened, step.policy.resummarize_max_passes
     )
     if follows == "again":
         return Result(spent, read=read, text=judged.text, more=True)
@@ -227,8 +228,13 @@ def _chunk(step: Step, model: Model) -> tuple[chunks.Chunk | None, int]:
 
 
 def chunk_budget(step: Step, model: Model) -> int:
-    """Raw tokens of transcript that one call can read beside its answer, the running summary and the tail's end."""
-    beside = step.answer_tokens + PROMPT_TOKENS + max(step.bound, step.count(step.previous)) + _tail_tokens(model)
+    """Raw tokens of transcript that one call can read beside its answer and all else that is in the prompt.
+
+    The running summary will be as long as a whole answer, and no longer than the bound.
+    """
+    empty = _prompt(step, model, chunks.Chunk("", (), 0), step.chunk + 1)
+    running = max(0, min(step.bound, step.answer_tokens) - step.count(step.previous))
+    beside = step.count(empty.system) + step.count(empty.user) + MARKUP_TOKENS + running + step.answer_tokens
     return max(SMALLEST_CHUNK, int((model.window - beside) * SAFETY))
 
 
@@ -239,8 +245,9 @@ def _tail_tokens(model: Model) -> int:
 def _prompt(step: Step, model: Model, chunk: chunks.Chunk | None, total: int) -> prompt.Prompt:
     wanted = prompt.Wanted(
         sections=step.policy.summary_sections,
-        target=min(step.target, step.bound),
-        bound=step.bound,
+        # An answer that a small model cannot end would be refused as truncated.
+        target=min(step.target, step.bound, step.answer_tokens * 3 // 4),
+        bound=min(step.bound, step.answer_tokens),
         focus=step.focus,
         instructions="\n".join(filter(None, (step.policy.instructions, step.instructions))),
         language=step.policy.language or "",

@@ -12,8 +12,8 @@ from compaction_service.api.errors import ApiError
 from compaction_service.conversations.models import Conversation
 from compaction_service.engine import policy as policies
 from compaction_service.engine.policy import Limits, Policy
-from compaction_service.registry.selectors import model_get
-from compaction_service.registry.specs import ModelSpec, UnknownModel, Window, WindowUnknown, unlisted, window_for
+from compaction_service.registry.selectors import model_known, model_unknown
+from compaction_service.registry.specs import ModelSpec, Window, WindowUnknown, unlisted, window_for
 from compaction_service.tokens.messages import Counter
 
 PARTS = ("system", "tools", "summaries", "carried", "tail")
@@ -82,19 +82,18 @@ def model_for(name: str, context_window: int | None) -> tuple[ModelSpec, Window]
 
     Raises `ApiError` 400 (`attr: model`) naming the nearest names, unless the window is given.
     """
-    try:
-        spec = model_get(name)
-    except UnknownModel as unknown:
-        if context_window is None:
-            near = f" Did you mean {', '.join(unknown.nearest)}?" if unknown.nearest else ""
-            raise ApiError(
-                400,
-                "model_unknown",
-                f"The registry does not know this model.{near} Or give its `context_window`.",
-                attr="model",
-                extra={"nearest": list(unknown.nearest)},
-            ) from None
-        spec = unlisted(name)
+    spec = model_known(name)
+    if spec is None and context_window is None:
+        nearest = model_unknown(name).nearest
+        near = f" Did you mean {', '.join(nearest)}?" if nearest else ""
+        raise ApiError(
+            400,
+            "model_unknown",
+            f"The registry does not know this model.{near} Or give its `context_window`.",
+            attr="model",
+            extra={"nearest": list(nearest)},
+        )
+    spec = spec or unlisted(name)
     try:
         return spec, window_for(context_window, spec)
     except WindowUnknown:
