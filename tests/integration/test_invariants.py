@@ -24,7 +24,7 @@ from tests.inprocess import Clock, Service, service_of
 from tests.invariants import audit, chain_problems, context_problems
 from tests.model_server import Control
 
-WINDOW, RESERVE = 3000, 500
+WINDOW, RESERVE = 1500, 300
 COUNTER = counter_for("o200k_base", 1.0)
 WORDS = "plan route gate fare src/app.py 4711 Zürich 東京 and the user wants to change it because nothing else works".split()
 ODD = ("\x00", "\ud800", "{braces} %s %(x)d", "😀" * 30, "<|endoftext|>", "n" * 900)
