@@ -17,6 +17,7 @@ import django
 django.setup()
 
 from django.conf import settings  # noqa: E402
+from django.core.exceptions import ImproperlyConfigured  # noqa: E402
 
 from worker import limits  # noqa: E402
 
@@ -49,12 +50,17 @@ app.conf.update(
 
 @signals.worker_init.connect
 def _prepare(**_: Any) -> None:
-    """Refuse an unsafe database role, and import litellm once, before the first wake-up."""
-    from compaction_service.checks import assert_safe_role
+    """Refuse to work on unsafe settings, and load what is slow to load once, before the first wake-up."""
+    from compaction_service.checks import assert_safe_to_serve
     from compaction_service.llm.client import preload
+    from compaction_service.tokens import encodings
 
-    assert_safe_role()
-    limits.check()
+    try:
+        assert_safe_to_serve()
+        limits.check()
+    except (ImproperlyConfigured, ValueError) as error:
+        raise SystemExit(f"The worker will not start: {error}") from None  # Celery logs an Exception and goes on
+    encodings.warm()
     preload()
 
 

@@ -32,14 +32,18 @@ class NotLive(Exception):  # noqa: N818 -- it says what is so
     """The compaction had ended already: nothing was changed."""
 
 
-def end(compaction: Compaction, conversation: Conversation, outcome: Outcome, reason: str = "") -> None:
+def end(
+    compaction: Compaction, conversation: Conversation, outcome: Outcome, reason: str = "", *, follow: bool = True
+) -> None:
     """Write the outcome, free the conversation, drop the work row, and start what waits (semantics 4 and 11).
 
     The conversation is locked by the caller and written here. Raises `NotLive` when somebody else ended it.
+    `follow=False`: start nothing and plan nothing, where that may be what fails.
     """
     compaction.status, compaction.outcome, compaction.reason = STATUS_OF[outcome], outcome, reason
     compaction.finished_at = timezone.now()
-    spent = Call.objects.filter(compaction_id=compaction.id).aggregate(
+    # The index is by conversation; by compaction alone every call of the tenant would be looked at.
+    spent = Call.objects.filter(conversation_id=conversation.id, compaction_id=compaction.id).aggregate(
         calls=Count("id"), tokens_in=Sum("tokens_in"), tokens_out=Sum("tokens_out"), cost=Sum("cost")
     )
     compaction.llm_tokens_in = spent["tokens_in"] or 0
@@ -49,6 +53,7 @@ def end(compaction: Compaction, conversation: Conversation, outcome: Outcome, re
         status=compaction.status, **_final(compaction)
     ):
         raise NotLive
+    compaction.work.pop("chain", None)  # drafts of texts: what was applied has its rows
     compaction.save()
     compaction.passes.filter(status__in=(PassStatus.QUEUED, PassStatus.RUNNING)).update(
         status=PassStatus.FAILED, error=outcome
@@ -58,9 +63,13 @@ def end(compaction: Compaction, conversation: Conversation, outcome: Outcome, re
     conversation.compaction_state = CompactionState.IDLE
     conversation.compaction_live = None
     conversation.compaction_last = compaction.id
-    current = terms_of(conversation, tenant_get().policy)
-    conversation.retry_from_tokens = None if outcome in AT_ONCE else requests.retry_gate(conversation, current)
-    follower = _next(compaction, conversation, current)
+    if follow:
+        current = terms_of(conversation, tenant_get().policy)
+        conversation.retry_from_tokens = None if outcome in AT_ONCE else requests.retry_gate(conversation, current)
+        follower = _next(compaction, conversation, current)
+    else:  # no less than what could be covered now, and some growth
+        conversation.retry_from_tokens = conversation.tail_tokens + conversation.tail_tokens // 10 + 1
+        follower = None
     if not commit(conversation):
         raise RuntimeError("a locked conversation changed under its lock")
     if follower is not None:

@@ -11,18 +11,21 @@ import random
 from datetime import timedelta
 
 from django.db import connection, transaction
+from django.db.models import F
 from django.utils import timezone
 
-from compaction_service.compactions import claims, leases
-from compaction_service.compactions.applying import apply
+from compaction_service.compactions import chains, claims, leases
+from compaction_service.compactions.applying import apply, describe
+from compaction_service.compactions.chains import Chain
 from compaction_service.compactions.ending import end
 from compaction_service.compactions.leases import Claim
 from compaction_service.compactions.models import LIVE, Compaction, Outcome, Pass, PassKind, PassStatus, Status, Work
 from compaction_service.compactions.preparing import step_of
-from compaction_service.compactions.starting import lock_conversation, open_job, queue_pass
-from compaction_service.compactions.steps import SMALLEST_CHUNK, Model, Result, Step, chunk_budget, execute
+from compaction_service.compactions.starting import job_terms, lock_conversation, open_job, queue_pass
+from compaction_service.compactions.steps import SMALLEST_CHUNK, Final, Model, Result, Step, chunk_budget, execute
 from compaction_service.compactions.wakeup import wake
 from compaction_service.conversations.models import Conversation
+from compaction_service.conversations.selectors import active_nodes
 from compaction_service.llm.retry import next_delay
 from compaction_service.usage.services import call_record
 from tenants.models import Tenant
@@ -32,6 +35,8 @@ logger = logging.getLogger(__name__)
 
 # Executions of one pass that ended without a word (a killed worker, a lost lease) before the model is given up.
 MOST_ATTEMPTS = 5
+# Executions that not even a next model or the extractive summary came of: beginning or ending the job itself fails.
+LAST_ATTEMPT = 2 * MOST_ATTEMPTS
 RETRY_AFTER = timedelta(seconds=1)
 
 
@@ -56,21 +61,30 @@ def run(claim: Claim) -> None:
         except Exception as error:  # noqa: BLE001 -- whatever it is, the row is tried again, a bounded number of times
             # Only the kind is told: a message may quote the conversation.
             logger.error("pass failed", extra={"compaction": str(claim.compaction_id), "error": type(error).__name__})
-            claims.release(claim, delay=RETRY_AFTER, progress=False)
+            if not (claim.attempts >= LAST_ATTEMPT and _abandon(claim)):
+                claims.release(claim, delay=RETRY_AFTER, progress=False)
             raise Crashed(type(error).__name__) from None
         finally:
             connection.close()
 
 
+def _abandon(claim: Claim) -> bool:
+    """End a compaction that fails wherever it is touched, so that its conversation can be compacted again."""
+    try:
+        with tenant_scope(claim.tenant_id):
+            compaction = _locked(claim)
+            if compaction is not None:
+                end(compaction, lock_conversation(compaction), Outcome.FAILED, "internal_error", follow=False)
+    except Exception as error:  # noqa: BLE001 -- tried again by the next execution
+        logger.error("job not abandoned", extra={"error": type(error).__name__})
+        return False
+    return True
+
+
 def begin(claim: Claim) -> Pass | None:
     """Open the job if it is new, and mark its pass running. None: it has ended."""
-    # The conversation first, as everywhere (docs/design.md, Locks): nobody ends or joins the job meanwhile.
-    Conversation.objects.select_for_update(of=("self",)).filter(compactions=claim.compaction_id).first()
-    compaction = Compaction.objects.filter(id=claim.compaction_id, status__in=LIVE).first()
+    compaction = _locked(claim)
     if compaction is None:
-        Work.objects.filter(pk=claim.compaction_id).delete()
-        return None
-    if not Work.objects.filter(pk=claim.compaction_id, fence=claim.fence).exists():
         return None
     if compaction.status == Status.QUEUED:
         one = open_job(compaction, Tenant.objects.get(id=claim.tenant_id))
@@ -90,6 +104,18 @@ def begin(claim: Claim) -> Pass | None:
     return one
 
 
+def _locked(claim: Claim) -> Compaction | None:
+    """The claimed compaction under its conversation's lock, if it is live and the claim is still ours."""
+    # The conversation first, as everywhere (docs/design.md, Locks): nobody ends or joins the job meanwhile.
+    Conversation.objects.select_for_update(of=("self",)).filter(compactions=claim.compaction_id).first()
+    compaction = Compaction.objects.filter(id=claim.compaction_id, status__in=LIVE).first()
+    if compaction is None:
+        Work.objects.filter(pk=claim.compaction_id).delete()
+        return None
+    mine = Work.objects.filter(pk=claim.compaction_id, fence=claim.fence).exists()
+    return compaction if mine else None
+
+
 def finish(claim: Claim, step: Step, result: Result) -> None:
     """Write what a pass came to, if the claim is still ours, and queue what follows in the same transaction."""
     # The conversation first, as everywhere (docs/design.md, Locks); it may have been erased.
@@ -97,6 +123,7 @@ def finish(claim: Claim, step: Step, result: Result) -> None:
     mine = there and Work.objects.select_for_update().filter(pk=claim.compaction_id, fence=claim.fence).exists()
     _record(claim, step, result, late=not mine)
     if not mine:
+        _add_late(step, result)
         logger.info("late result refused", extra={"compaction": str(claim.compaction_id), "pass": step.number})
         return
     compaction = Compaction.objects.get(id=claim.compaction_id)
@@ -108,10 +135,35 @@ def finish(claim: Claim, step: Step, result: Result) -> None:
         _give_up_model(claim, compaction, one, result.rejected)
     elif result.final is not None:
         _close(one, PassStatus.SUCCEEDED)
-        compaction.model = compaction.model or one.model
-        apply(compaction, result.final)
+        _summarised(claim, compaction, one, result.final)
     else:
         _go_on(claim, compaction, one, step, result)
+
+
+def _summarised(claim: Claim, compaction: Compaction, one: Pass, final: Final) -> None:
+    """A text of the chain is ready: the span's, or a merge's. The next merge that is due, else the apply."""
+    conversation = Conversation.objects.get(id=compaction.conversation_id)
+    terms = job_terms(conversation, compaction)
+    bound = terms.raw(terms.policy.summary_chain_max_tokens)
+    drafted = compaction.work.get("chain")
+    if drafted is None:
+        compaction.model = compaction.model or one.model
+        chain = chains.started(compaction, terms, conversation.format, active_nodes(conversation), final)
+        describe(compaction, chain, final)
+    else:
+        chain = Chain.from_json(drafted)
+        merge = chain.due(compaction.strategy, bound)
+        if merge is None:
+            raise RuntimeError("a merge was run that is not due")
+        made = chains.made_of(terms, conversation.format, final)
+        chain = chain.after(merge, chains.merged_of(made, merge, chain.links[merge.start : merge.end]))
+        compaction.notes = [*compaction.notes, *final.notes]
+    if chain.due(compaction.strategy, bound) is None:
+        apply(compaction, chain)
+        return
+    compaction.work["chain"] = chain.as_json()
+    compaction.save()
+    _queue(claim, compaction, one.number + 1, kind=PassKind.MERGE)
 
 
 def _record(claim: Claim, step: Step, result: Result, *, late: bool) -> None:
@@ -131,6 +183,16 @@ def _record(claim: Claim, step: Step, result: Result, *, late: bool) -> None:
         tokens_out=spent.tokens_out,
         cost=spent.cost,
         duration_ms=spent.duration_ms,
+    )
+
+
+def _add_late(step: Step, result: Result) -> None:
+    """What a late call cost, in the log entry that has its sums already (semantics 10)."""
+    spent = result.spent
+    Compaction.objects.filter(id=step.compaction_id).exclude(status__in=LIVE).update(
+        llm_tokens_in=F("llm_tokens_in") + spent.tokens_in,
+        llm_tokens_out=F("llm_tokens_out") + spent.tokens_out,
+        cost=F("cost") + (spent.cost or 0),
     )
 
 
@@ -159,7 +221,7 @@ def _failed(claim: Claim, compaction: Compaction, one: Pass, step: Step, result:
     error = result.error
     if error is None or step.model is None:
         raise ValueError("not a failed call")
-    if error.overflow and step.kind != PassKind.RESUMMARIZE and _shrink(compaction, step, step.model):
+    if error.overflow and step.reads_span and _shrink(compaction, step, step.model):
         _close(one, PassStatus.FAILED, error.code)
         _queue(claim, compaction, one.number + 1, kind=PassKind.SUMMARY)
         return
@@ -204,13 +266,13 @@ def _next_model(compaction: Compaction, one: Pass, *, error: str) -> Pass | None
     compaction.work["models"] = models
     _rechunk(compaction, None)
     compaction.fallback_reason = compaction.fallback_reason or error
-    # A summary that is only too long needs no model: what is left of the pass is the cut on sentence edges.
-    shortening = one.kind == PassKind.RESUMMARIZE
+    # Summaries that are only too long need no model: what is left of the pass is the cut on sentence edges.
+    shortening = one.kind in (PassKind.RESUMMARIZE, PassKind.MERGE)
     if not one.model or (not models and not shortening and not compaction.policy["extractive_fallback"]):
         end(compaction, lock_conversation(compaction), Outcome.FAILED, error)
         return None
     compaction.save(update_fields=["work", "fallback_reason"])
-    kind = PassKind.RESUMMARIZE if shortening else PassKind.SUMMARY
+    kind = PassKind(one.kind) if shortening else PassKind.SUMMARY
     return queue_pass(compaction, number=one.number + 1, kind=kind)
 
 

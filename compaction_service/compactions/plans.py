@@ -10,6 +10,7 @@ from compaction_service.conversations.models import Conversation
 from compaction_service.conversations.selectors import Shown, active_nodes, shown_entries
 from compaction_service.conversations.terms import Terms
 from compaction_service.engine import planning
+from compaction_service.engine.strategies import rolls
 from compaction_service.engine.types import Entry, Plan
 
 
@@ -40,6 +41,7 @@ def plan_for(
     shown = Shown(stored.carried, (*stored.tail, *appended))
     nodes = active_nodes(conversation)
     policy, limits = terms.policy, terms.limits
+    chain_tokens, rolling = sum(node.tokens for node in nodes), rolls(policy.strategy)
     plan = planning.plan(
         shown.tail,
         shown.carried,
@@ -49,8 +51,8 @@ def plan_for(
         target=0 if keep else policy.target,
         limit=terms.raw(limits.limit),
         fixed_tokens=conversation.system_tokens + conversation.tools_tokens,
-        kept_summaries_tokens=0,
-        replaced_summaries_tokens=sum(node.tokens for node in nodes),
+        kept_summaries_tokens=0 if rolling else chain_tokens,
+        replaced_summaries_tokens=chain_tokens if rolling else 0,
         ratio=policy.target_compression_ratio,
         bound=limits.bound,
         up_to=up_to,

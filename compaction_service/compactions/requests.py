@@ -16,8 +16,10 @@ from compaction_service.conversations.terms import Terms, breakdown, trigger_tok
 from compaction_service.engine.policy import crossed
 from compaction_service.engine.types import Entry
 from compaction_service.ids import uuid7
+from compaction_service.routers import current_alias
 from tenants.scope import required_tenant
 
+LONGEST_NAME = 100  # of who asked: a key's own name may be longer
 PRIORITY = {Trigger.THRESHOLD: 0, Trigger.MANUAL: 1, Trigger.TOOL_CALL: 2, Trigger.OVERFLOW: 3}
 
 
@@ -72,7 +74,7 @@ def start(
         conversation=conversation,
         status=Status.QUEUED,
         trigger=trigger,
-        requested_by=requested_by,
+        requested_by=requested_by[:LONGEST_NAME],
         strategy=policy["strategy"],
         policy=policy,
         **fields,
@@ -92,7 +94,7 @@ def enqueue(compaction: Compaction) -> None:
         priority=PRIORITY[Trigger(compaction.trigger)],
         next_at=timezone.now(),
     )
-    transaction.on_commit(wake)
+    transaction.on_commit(wake, using=current_alias.get())
 
 
 def retry_gate(conversation: Conversation, terms: Terms) -> int:

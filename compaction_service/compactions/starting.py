@@ -14,8 +14,8 @@ from compaction_service.compactions.spans import input_hash
 from compaction_service.conversations.models import CompactionState, Conversation, Message
 from compaction_service.conversations.terms import Terms, breakdown, terms_of
 from compaction_service.engine.policy import Policy
+from compaction_service.engine.strategies import rolls
 from tenants.models import Tenant
-
 
 NO_MODEL = "no_model"  # why a summary is extractive, or why there is none (semantics 7, Fallback)
 
@@ -73,7 +73,8 @@ def _write_plan(
     compaction.from_turn, compaction.to_turn = turns[ends[0]], turns[ends[1]]
     compaction.carried = list(plan.carried)
     compaction.input_hash = input_hash(conversation, planned.nodes, plan.to_position or 0)
-    compaction.tokens_in = plan.span_tokens + sum(node.tokens for node in planned.nodes)
+    replaced = planned.nodes if rolls(compaction.strategy) else ()
+    compaction.tokens_in = plan.span_tokens + sum(node.tokens for node in replaced)
     compaction.work = {
         "models": models,
         "target": plan.summary_target,

@@ -29,6 +29,11 @@ def _sender() -> Celery:
     return sender
 
 
+def warm() -> None:
+    """Load what the first wake-up needs, so that no client's append waits for it."""
+    _ = _sender().amqp
+
+
 def wake(count: int = 1, *, expires: float | None = None) -> None:
     """Send `count` wake-ups; a broker that is away is logged, not raised. `expires`: seconds one is worth something."""
     try:

@@ -142,7 +142,11 @@ def _take_system(
 
     Returns how many messages that takes, and which columns changed.
     """
-    if conversation.last_position or not messages or fmt.leading_system(messages[0]) is None:
+    if conversation.last_position or not messages:
+        return 0, ()
+    fmt.read(messages[0], "messages.0")
+    system = fmt.leading_system(messages[0])
+    if system is None:
         return 0, ()
     if conversation.system is not None:
         raise MessageError(
@@ -150,8 +154,7 @@ def _take_system(
             "The conversation has a `system` already: leave out the leading system message, or PATCH `system`.",
             "messages.0.role",
         )
-    fmt.read(messages[0], "messages.0")
-    system_set(conversation, terms, fmt, messages[0])
+    system_set(conversation, terms, fmt, system)
     return 1, ("system",)
 
 

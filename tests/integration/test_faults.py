@@ -22,7 +22,9 @@ def chat(service: Service, *, turns: int = 12, words: int = 12, **fields: Any) -
     path = service.create(**fields)
     for n in range(turns):
         text = "".join(LINE.replace("{n}", str(n * 100 + k)) for k in range(words))
-        service.append(path, {"role": "user", "content": f"Question {n}. {text}"}, {"role": "assistant", "content": text})
+        service.append(
+            path, {"role": "user", "content": f"Question {n}. {text}"}, {"role": "assistant", "content": text}
+        )
     return path
 
 
@@ -74,7 +76,9 @@ def test_compaction__model_fails__falls_back_and_says_why(
     assert (entry["outcome"], entry["method"]) == ("applied", "extractive")
     assert reason is None or entry["fallback_reason"] == reason
     assert len(models.calls(model)) == calls
-    assert [(call.status, call.error) for call in service.calls(entry["id"])] == [("failed", entry["fallback_reason"])] * calls
+    assert [(call.status, call.error) for call in service.calls(entry["id"])] == [
+        ("failed", entry["fallback_reason"])
+    ] * calls
     failed, extractive = entry["passes"]
     assert (failed["status"], failed["error"]) == ("failed", entry["fallback_reason"])
     assert (extractive["status"], extractive["model"]) == ("succeeded", None)
@@ -166,7 +170,9 @@ def test_compaction__summary_too_long__is_shortened_pass_by_pass(
 ) -> None:
     models.script(model, "long_then_short")  # 3, 2, 1.4 and 0.9 times the asked length
     service.summarizer(models, model)
-    path = chat(service, policy={"summary_max_tokens": 120, "resummarize_max_passes": most, "target_compression_ratio": 2})
+    path = chat(
+        service, policy={"summary_max_tokens": 120, "resummarize_max_passes": most, "target_compression_ratio": 2}
+    )
     before = service.passes
     entry = service.compact(path)
     kinds = [one["kind"] for one in entry["passes"]]

@@ -26,7 +26,27 @@ from tests.model_server import Control
 
 WINDOW, RESERVE = 1500, 300
 COUNTER = counter_for("o200k_base", 1.0)
-WORDS = "plan route gate fare src/app.py 4711 Zürich 東京 and the user wants to change it because nothing else works".split()
+WORDS = [
+    "plan",
+    "route",
+    "gate",
+    "fare",
+    "src/app.py",
+    "4711",
+    "Zürich",
+    "東京",
+    "and",
+    "the",
+    "user",
+    "wants",
+    "to",
+    "change",
+    "it",
+    "because",
+    "nothing",
+    "else",
+    "works",
+]
 ODD = ("\x00", "\ud800", "{braces} %s %(x)d", "😀" * 30, "<|endoftext|>", "n" * 900)
 IDS = ("a", "b", "c")  # few, so that they come again
 
@@ -89,7 +109,10 @@ class Life(RuleBasedStateMachine):
         self._append({"role": "assistant", "content": text})
         self.open = []
 
-    @rule(ids=st.lists(st.sampled_from(IDS), min_size=1, max_size=3, unique=True), tool=st.sampled_from(["bash", "read_file"]))
+    @rule(
+        ids=st.lists(st.sampled_from(IDS), min_size=1, max_size=3, unique=True),
+        tool=st.sampled_from(["bash", "read_file"]),
+    )
     def call(self, ids: list[str], tool: str) -> None:
         calls = [{"id": i, "type": "function", "function": {"name": tool, "arguments": '{"x": 1}'}} for i in ids]
         self._append({"role": "assistant", "content": None, "tool_calls": calls})
@@ -182,7 +205,9 @@ def _bytes(value: Any) -> str:
     return json.dumps(value, sort_keys=True)
 
 
-def live(make_tenant: Callable[[], Any], clock: Clock, models: Control, *, examples: int, steps: int, model: bool) -> None:
+def live(
+    make_tenant: Callable[[], Any], clock: Clock, models: Control, *, examples: int, steps: int, model: bool
+) -> None:
     """Run the machine with a tenant of its own for each life."""
 
     class Run(Life):

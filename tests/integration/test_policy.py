@@ -68,9 +68,7 @@ def test_policy_patch__merges_and_null_unsets(service: Service) -> None:
         ({"reserve_output_tokens": 8000}, "policy.reserve_output_tokens"),
     ],
 )
-def test_policy__impossible__is_a_400_that_names_the_field(
-    service: Service, policy: dict[str, Any], attr: str
-) -> None:
+def test_policy__impossible__is_a_400_that_names_the_field(service: Service, policy: dict[str, Any], attr: str) -> None:
     path = service.create()
     for answer in (
         service.post("conversations", {"model": "gpt-4o", "context_window": 8000, "policy": policy}, status=400),

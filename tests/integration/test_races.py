@@ -79,9 +79,7 @@ def test_append__while_a_summary_is_written__is_stored_at_once_and_kept(
     assert_sound(service, path)
 
 
-def test_append__while_a_slow_model_answers__does_not_wait(
-    service: Service, models: Control, model: str
-) -> None:
+def test_append__while_a_slow_model_answers__does_not_wait(service: Service, models: Control, model: str) -> None:
     models.script(model, "slow:1.5")
     service.summarizer(models, model)
     path = chat(service)
