@@ -238,7 +238,7 @@ def small(monkeypatch: pytest.MonkeyPatch, **windows: int) -> None:
 
     from compaction_service.compactions import preparing
 
-    known = preparing.summarizer_spec
+    known = preparing.summarizer_spec  # type: ignore[attr-defined]
 
     def spec(name: str) -> Any:
         found = known(name)

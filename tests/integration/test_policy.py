@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -251,9 +252,7 @@ def test_text__of_any_kind__comes_back_as_it_came(service: Service) -> None:
     assert service.get(f"{path}/messages/3")["message"] == messages[2]
     assert service.context(path)["messages"] == [{"role": "system", "content": ODD}, *messages]
     assert service.get(path)["system"] == ODD
-    response = service.client.get(f"/v1/{path}/transcript")
-    import json
-
+    response: Any = service.client.get(f"/v1/{path}/transcript")
     lines = b"".join(response.streaming_content).split(b"\n")
     assert [json.loads(line)["message"] for line in lines if line] == messages
     service.append(path, *turn("Next"))

@@ -28,7 +28,7 @@ def between(monkeypatch: pytest.MonkeyPatch) -> Between:
     """Have something happen once, between a pass's model call and the writing of its result."""
 
     def install(act: Callable[[Step], None]) -> None:
-        execute = jobs.execute
+        execute = jobs.execute  # type: ignore[attr-defined]
         done: list[bool] = []
 
         def executed(step: Step) -> Result:
@@ -271,7 +271,7 @@ def test_worker__killed_every_time__the_model_is_given_up(
 ) -> None:
     path = chat(service)
     asked = service.post(f"{path}/compactions", status=202)
-    execute = jobs.execute
+    execute = jobs.execute  # type: ignore[attr-defined]
 
     def killed(step: Step) -> Result:
         if step.model is not None:
@@ -297,7 +297,8 @@ def test_worker__crash_between_passes__only_that_pass_is_repeated(
     models.script(model, ["fixed_tokens:900", "fixed_tokens:100"])
     service.summarizer(models, model)
     path = chat(service, policy={"summary_max_tokens": 200})
-    execute, crashed = jobs.execute, []
+    execute = jobs.execute  # type: ignore[attr-defined]
+    crashed: list[Step] = []
 
     def crash_once(step: Step) -> Result:
         result = execute(step)
@@ -365,7 +366,7 @@ def test_everything_at_once__no_deadlock_no_server_error_and_sums_that_add_up(
     odd: list[Any] = []
 
     def act(number: int) -> None:
-        mine, dice = service_of(member, clock), random.Random(number)
+        mine, dice = service_of(member, clock), random.Random(number)  # noqa: S311
         while time.monotonic() < stop:
             try:
                 odd.extend(one_act(mine, path, number, dice))
@@ -414,7 +415,7 @@ def test_erase__while_others_work_on_it__no_server_error(
         odd: list[Any] = []
 
         def act(number: int, path: str = path, odd: list[Any] = odd, round_: int = round_) -> None:
-            mine, dice = service_of(member, clock), random.Random(number + 100 * round_)
+            mine, dice = service_of(member, clock), random.Random(number + 100 * round_)  # noqa: S311
             for turn_ in range(12):
                 if number == 7 and turn_ == 6:
                     mine.call("DELETE", path, status=None)
