@@ -33,7 +33,7 @@ ACTIONS: dict[str, tuple[str, Callable[[Tenant, UUID], Any]]] = {
     "approve": ("Approved", lambda _tenant, key: services.compaction_review(key, Review.APPROVED)),
     "flag": ("Flagged", lambda _tenant, key: services.compaction_review(key, Review.FLAGGED)),
     "revert": ("Reverted", services.compaction_revert),
-    "cancel": ("Cancelled", lambda _tenant, compaction_id: services.compaction_cancel(compaction_id)),
+    "cancel": ("Cancelled", lambda _tenant, key: services.compaction_cancel(key)),
 }
 
 
