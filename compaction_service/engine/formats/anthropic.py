@@ -42,10 +42,11 @@ __all__ = [
 
 name: Final = "anthropic"
 
+_MEDIA = ("image", "document")
 _SERVER_CALLS = ("server_tool_use", "mcp_tool_use")
 # What a block holds beside its text, under any key: no transcript shows it.
 _UNREAD = frozenset(
-    ("type", "id", "tool_use_id", "file_id", "data", "media_type", "signature", "cache_control", "citations",
+    ("type", "id", "tool_use_id", "file_id", "media_type", "signature", "cache_control", "citations",
      "encrypted_content", "encrypted_index", "encrypted_stdout", "is_error", "caller", "page_age", "retrieved_at")
 )  # fmt: skip
 
@@ -150,13 +151,19 @@ def _parts(block: JSON) -> Iterator[Part]:
     elif kind == "tool_result":
         yield Part("result", _result_text(block), id=block["tool_use_id"])
         if isinstance(block.get("content"), list):
-            yield from (part for inner in block["content"] for part in _parts(inner) if part.kind == "media")
-    elif kind in _SERVER_CALLS:
-        yield Part("media", f"{_name(block)} {_readable(block.get('input'))}")
-    elif kind.endswith("_tool_result"):
-        yield Part("result", _readable(block.get("content")), kind.removesuffix("_tool_result"))
+            yield from (Part("media", _medium(inner)) for inner in block["content"] if inner["type"] in _MEDIA)
     elif kind not in THINKING:
-        yield Part("media", _medium(block), _title(block))
+        yield _other_part(block, kind)
+
+
+def _other_part(block: JSON, kind: str) -> Part:
+    if kind in _SERVER_CALLS:
+        return Part("media", f"{_name(block)} {_readable(block.get('input'))}")
+    if kind.endswith("_tool_result"):
+        return Part("result", _readable(block.get("content")), kind.removesuffix("_tool_result"))
+    if kind == "search_result" or (kind == "document" and block["source"]["type"] in ("text", "content")):
+        return Part("result", _readable(block), kind)
+    return Part("media", _medium(block))
 
 
 def _plain_text(block: JSON) -> bool:
@@ -168,7 +175,7 @@ def _result_text(block: JSON) -> str:
     content = block.get("content", "")
     if isinstance(content, str):
         return content
-    return "\n".join(_inner_text(inner) for inner in content if inner["type"] != "image")
+    return "\n".join(_inner_text(inner) for inner in content if inner["type"] not in _MEDIA)
 
 
 def _inner_text(block: JSON) -> str:
@@ -182,23 +189,18 @@ def _readable(value: JSON) -> str:
     todo = [value]
     while todo:
         item = todo.pop()
-        if isinstance(item, dict):
+        if isinstance(item, dict) and item.get("type") != "base64":
             todo += [inner for key, inner in reversed(item.items()) if key not in _UNREAD]
         elif isinstance(item, list):
             todo += reversed(item)
-        elif item is not None and item != "":
+        elif isinstance(item, (str, int, float)) and item != "":
             found.append(str(item))
     return "\n".join(found)
 
 
 def _medium(block: JSON) -> str:
-    title = _title(block)
-    return f"{block['type']} {title}" if title else str(block["type"])
-
-
-def _title(block: JSON) -> str | None:
     title = block.get("title")
-    return title if isinstance(title, str) and title else None
+    return f"{block['type']} {title}" if isinstance(title, str) and title else str(block["type"])
 
 
 def _name(block: JSON) -> str:

@@ -1,9 +1,9 @@
 """What Anthropic's messages API accepts as `system` and `messages`, written from the provider's rules and from nothing
 else.
 
-Rules: only roles user, assistant, system, only keys role and content; the first message is the user's; user and
-assistant alternate; a system message stands right after a user turn (or an assistant turn that ends with a server tool)
-and before an assistant turn or the end, never two in a row. Content is not empty; no text is empty, and none is blank
+Rules: only roles user, assistant, system, only keys role and content; the first message is the user's; no two in a row
+have the same role; a system message stands right after a user turn (or an assistant turn that ends with a server tool)
+and before an assistant turn or the end. Content is not empty; no text is empty, and none is blank
 unless another text of its message is not. A `tool_use` is answered in the next message, a user message that begins with
 the results, each of a call of the message before and each once; calls at the very end may be open. A result that is an
 error says something. Thinking is the assistant's, signed, and never the last block of its message.
@@ -12,6 +12,7 @@ error says something. Thinking is the assistant's, signed, and never the last bl
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 from typing import Any
 
 Blocks = list[dict[str, Any]]
@@ -46,24 +47,25 @@ def _shape(message: dict[str, Any]) -> list[str]:
         return [f"not a message: {sorted(message)} {role!r}"]
     if not isinstance(message["content"], str | list) or not message["content"]:
         return ["no content"]
-    found = _texts(blocks(message))
-    for block in blocks(message):
-        kind = block["type"]
-        if kind in ("tool_use", "thinking", "redacted_thinking") and role != "assistant":
-            found.append(f"{kind} in a message of {role}")
-        if kind == "tool_result" and role != "user":
-            found.append(f"tool_result in a message of {role}")
-        if kind == "thinking" and not isinstance(block.get("signature"), str):
-            found.append("thinking that is not signed")
-        if kind == "tool_use" and not isinstance(block.get("input"), dict):
-            found.append("input is no object")
-        if kind == "tool_result":
-            content = block.get("content") or ""
-            found += _texts(content) if isinstance(content, list) else []
-            if block.get("is_error") and not content:
-                found.append("an error that says nothing")
+    problems = [problem for block in blocks(message) for problem in _block(block, role)]
     if blocks(message)[-1]["type"] in ("thinking", "redacted_thinking"):
-        found.append("ends with thinking")
+        problems.append("ends with thinking")
+    return _texts(blocks(message)) + problems
+
+
+def _block(block: dict[str, Any], role: str) -> list[str]:
+    kind, content = block["type"], block.get("content") or ""
+    found = []
+    if role != {"tool_use": "assistant", "thinking": "assistant", "tool_result": "user"}.get(kind, role):
+        found.append(f"{kind} in a message of {role}")
+    if kind == "thinking" and not isinstance(block.get("signature"), str):
+        found.append("thinking that is not signed")
+    if kind == "tool_use" and not isinstance(block.get("input"), dict):
+        found.append("input is no object")
+    if kind == "tool_result":
+        found += _texts(content) if isinstance(content, list) else []
+        if block.get("is_error") and not content:
+            found.append("an error that says nothing")
     return found
 
 
@@ -77,8 +79,8 @@ def _texts(content: Blocks) -> list[str]:
 def _order(messages: list[dict[str, Any]]) -> list[str]:
     roles = [message["role"] for message in messages]
     found = [f"0: begins with {role}" for role in roles[:1] if role != "user"]
-    turns = [(i, role) for i, role in enumerate(roles) if role != "system"]
-    found += [f"{i}: two turns of {role}" for (_, last), (i, role) in zip(turns, turns[1:], strict=False) if last == role]
+    pairs = enumerate(pairwise(roles), 1)
+    found += [f"{i}: two messages of {role}" for i, (last, role) in pairs if last == role]
     for i, role in enumerate(roles):
         if role != "system" or i == 0:
             continue

@@ -4,11 +4,13 @@ every shape the API knows, and of some it does not take but a client may have.""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from compaction_service.engine.admit import Ledger, admit
 from compaction_service.engine.formats import anthropic
+from compaction_service.engine.formats.base import NO_RESULT
 from compaction_service.engine.types import Answer, Call, Entry, Facts
 from tests.unit.engine.context_rules_anthropic import blocks
 from tests.unit.engine.strategies import OVERHEAD, TOOLS, Body, Step, Store, count
@@ -54,6 +56,32 @@ def says_nothing(body: Body) -> bool:
 def flat(messages: list[Body]) -> list[tuple[str, Body]]:
     """A context block by block, the way a provider's cache sees it."""
     return [(message["role"], block) for message in messages for block in blocks(message)]
+
+
+def stored(messages: Sequence[Body], count_tokens: Callable[[Body], int] = body_tokens) -> tuple[Entry, ...]:
+    """The messages read, admitted and counted as the service does it."""
+    facts = [anthropic.read(message, f"messages.{i}") for i, message in enumerate(messages)]
+    admitted = admit(Ledger(), facts)
+    entries = []
+    for position, (message, known) in enumerate(zip(messages, admitted.facts, strict=True), 1):
+        made_up = count_tokens(anthropic.synthetic_result(Call("x", "bash"), NO_RESULT))
+        given_up = admitted.abandoned.get(position, ())
+        opening = anthropic.opening(message) if position == 1 else None
+        names = [answer.name for answer in known.answers]
+        answers = tuple(
+            replace(answer, saving=count_tokens(message) - count_tokens(anthropic.mask(message, (index,), names)))
+            for index, answer in enumerate(known.answers)
+        )
+        entry = Entry(
+            position,
+            replace(known, answers=answers),
+            tokens=count_tokens(message) + (count_tokens(opening) if opening else 0),
+            extra_tokens=len(given_up) * made_up,
+            abandoned=bool(given_up),
+            body=message,
+        )
+        entries.append(entry)
+    return tuple(entries)
 
 
 class AnthropicStore(Store):

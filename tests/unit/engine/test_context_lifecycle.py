@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import takewhile
 from typing import Any
 
 from hypothesis import settings
@@ -206,8 +205,10 @@ class AnthropicLifecycle(OpenAILifecycle):
 
     def extends(self, after: list[Any], before: list[Any], appended: bool) -> bool:
         """Block by block; results go before what else is in their turn, and system messages behind it."""
-        turn = list(takewhile(lambda entry: entry.facts.role != "assistant", reversed(self.entries)))
-        newest, others = (turn[0], turn[1:]) if appended and turn else (None, [])
+        shown = [*self.parts().carried, *self.parts().tail]
+        said = (i for i, e in enumerate(shown, 1) if e.facts.role == "assistant" and not says_nothing(e.body))
+        turn = shown[max(said, default=0) :]
+        newest, others = (turn[-1], turn[:-1]) if appended and turn else (None, [])
         moved = newest and any(
             entry.facts.role == "system" or (newest.facts.answers and (entry.facts.request or not entry.facts.answers))
             for entry in others
@@ -221,7 +222,7 @@ class AnthropicLifecycle(OpenAILifecycle):
         assert self.recount() + system <= self.tokens()
 
 
-settings_ = settings(max_examples=100, stateful_step_count=30, deadline=None)
+settings_ = settings(max_examples=50, stateful_step_count=30, deadline=None)
 OpenAILifecycle.TestCase.settings = AnthropicLifecycle.TestCase.settings = settings_
 test_openai_context__any_life__keeps_the_invariants = OpenAILifecycle.TestCase
 test_anthropic_context__any_life__keeps_the_invariants = AnthropicLifecycle.TestCase
