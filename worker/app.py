@@ -59,7 +59,7 @@ def _prepare(**_: Any) -> None:
         assert_safe_to_serve()
         limits.check()
     except (ImproperlyConfigured, ValueError) as error:
-        raise SystemExit(f"The worker will not start: {error}") from None  # Celery would log another exception and go on
+        raise SystemExit(f"The worker will not start: {error}") from None  # Celery logs an Exception and goes on
     encodings.warm()
     preload()
 
