@@ -9,6 +9,7 @@ from typing import Final
 from compaction_service.engine import jsontext
 from compaction_service.engine.formats.anthropic_checks import (
     ROLES,
+    SERVER_CALLS,
     THINKING,
     calls,
     check_content,
@@ -43,7 +44,6 @@ __all__ = [
 name: Final = "anthropic"
 
 _MEDIA = ("image", "document")
-_SERVER_CALLS = ("server_tool_use", "mcp_tool_use")
 # What a block holds beside its text, under any key: no transcript shows it.
 _UNREAD = frozenset(
     ("type", "id", "tool_use_id", "file_id", "media_type", "signature", "cache_control", "citations",
@@ -157,7 +157,7 @@ def _parts(block: JSON) -> Iterator[Part]:
 
 
 def _other_part(block: JSON, kind: str) -> Part:
-    if kind in _SERVER_CALLS:
+    if kind in SERVER_CALLS:
         return Part("media", f"{_name(block)} {_readable(block.get('input'))}")
     if kind.endswith("_tool_result"):
         return Part("result", _readable(block.get("content")), kind.removesuffix("_tool_result"))

@@ -8,6 +8,7 @@ from compaction_service.engine.types import JSON, Call, MessageError
 
 ROLES = ("user", "assistant", "system")  # system: an instruction in the middle of a conversation
 THINKING = ("thinking", "redacted_thinking")
+SERVER_CALLS = ("server_tool_use", "mcp_tool_use")  # of the provider's own tools; it answers them itself
 
 # The blocks that only one role may have; those of the provider's own tools are not looked at.
 _OWNERS = {"tool_use": "assistant", "tool_result": "user", **dict.fromkeys(THINKING, "assistant")}

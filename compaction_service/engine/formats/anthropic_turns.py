@@ -8,18 +8,17 @@ that comes after other blocks of its turn, and a user message after a system mes
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby
+from typing import NamedTuple
 
-from compaction_service.engine.formats.anthropic_checks import THINKING
+from compaction_service.engine.formats.anthropic_checks import SERVER_CALLS, THINKING
 from compaction_service.engine.types import JSON
 
 # What the user says before an assistant that speaks first: the API has refused such conversations.
 OPENING = {"role": "user", "content": "[The conversation begins with the assistant.]"}
 
 
-@dataclass(frozen=True, slots=True)
-class _Piece:
+class _Piece(NamedTuple):
     """A stored message and what of its content can be shown."""
 
     message: JSON
@@ -30,10 +29,6 @@ class _Piece:
     def role(self) -> str:
         role: str = self.message["role"]
         return role
-
-    @property
-    def blocks(self) -> list[JSON]:
-        return blocks_of(self.content)
 
 
 _Turn = tuple[JSON, tuple[int, ...]]
@@ -69,6 +64,8 @@ def shown(message: JSON) -> str | list[JSON]:
     content: str | list[JSON] = message["content"]
     if isinstance(content, str):
         return "" if _blank(content) else content
+    if not any(map(_doubtful, content)) and content and content[-1]["type"] not in THINKING:
+        return content  # nearly every message
     speaks = any(block["type"] == "text" and not _blank(block["text"]) for block in content)
     kept = [_result(block) for block in content if _sayable(block, speaks)]
     while kept and kept[-1]["type"] in THINKING:
@@ -82,6 +79,11 @@ def blocks_of(content: str | list[JSON]) -> list[JSON]:
     if not isinstance(content, str):
         return content
     return [{"type": "text", "text": content}] if content else []
+
+
+def _doubtful(block: JSON) -> bool:
+    kind = block["type"]
+    return _blank(block["text"]) if kind == "text" else kind == "tool_result" and _result(block) is not block
 
 
 def _sayable(block: JSON, speaks: bool) -> bool:
@@ -119,7 +121,7 @@ def _user_turn(pieces: Sequence[_Piece], after: JSON) -> Iterator[_Turn]:
     if system and (said or _ends_with_server_tool(after)):
         yield _joined(system)
     elif system:
-        blocks = [block for piece in system for block in piece.blocks if block["type"] == "text"]
+        blocks = [block for piece in system for block in blocks_of(piece.content) if block["type"] == "text"]
         if blocks:
             yield {"role": "user", "content": blocks}, _origin(system)
 
@@ -128,16 +130,18 @@ def _ends_with_server_tool(message: JSON) -> bool:
     if message is None:
         return False
     kind = blocks_of(message["content"])[-1]["type"]
-    return kind in ("server_tool_use", "mcp_tool_use") or kind.endswith("_tool_result")
+    return kind in SERVER_CALLS or kind.endswith("_tool_result")
 
 
 def _joined(pieces: Sequence[_Piece]) -> _Turn:
     """The pieces as one message of their role, results first. Only what the API takes of a message: role, content."""
     first = pieces[0]
     if len(pieces) > 1:
-        content: str | list[JSON] = _results_first([block for piece in pieces for block in piece.blocks])
+        content: str | list[JSON] = _results_first([block for piece in pieces for block in blocks_of(piece.content)])
     else:
-        content = first.content if isinstance(first.content, str) else _results_first(first.content)
+        content = first.content
+        if isinstance(content, list) and len(content) > 1:
+            content = _results_first(content)
     if content is first.message["content"] and len(first.message) == 2:  # role and content
         return first.message, first.origin
     return {"role": first.role, "content": content}, _origin(pieces)
@@ -145,8 +149,7 @@ def _joined(pieces: Sequence[_Piece]) -> _Turn:
 
 def _results_first(blocks: list[JSON]) -> list[JSON]:
     is_result = [block["type"] == "tool_result" for block in blocks]
-    count = sum(is_result)
-    if all(is_result[:count]):
+    if all(is_result[: sum(is_result)]):
         return blocks
     order = (*(i for i, result in enumerate(is_result) if result), *(i for i, r in enumerate(is_result) if not r))
     return [blocks[i] for i in order]
