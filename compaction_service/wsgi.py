@@ -11,5 +11,9 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "compaction_service.settings")
 application = get_wsgi_application()
 
 from compaction_service.checks import assert_safe_to_serve  # noqa: E402  (needs the app registry)
+from compaction_service.compactions import wakeup  # noqa: E402
+from compaction_service.tokens import encodings  # noqa: E402
 
 assert_safe_to_serve()
+encodings.warm()  # half a second that the first append would wait for
+wakeup.warm()

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from uuid import UUID, uuid4
 
 import httpx
+import hypothesis
 import pytest
 from django.core.management import call_command
 from django.db import connections
@@ -21,6 +22,10 @@ from tenants import services
 from tenants.models import Scope, Tenant
 from tenants.scope import platform_scope, tenant_scope
 from tests.stack import DATA_DIR
+
+# Machines are shared: a slow moment is no failure. Speed is measured by `make bench`.
+hypothesis.settings.register_profile("shared", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.load_profile("shared")
 
 
 @dataclass(frozen=True)

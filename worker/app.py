@@ -6,6 +6,7 @@ Run: `celery -A worker.app worker --pool threads -c 64` and one `celery -A worke
 from __future__ import annotations
 
 import os
+import threading
 from typing import Any
 
 from celery import Celery, signals
@@ -17,6 +18,7 @@ import django
 django.setup()
 
 from django.conf import settings  # noqa: E402
+from django.core.exceptions import ImproperlyConfigured  # noqa: E402
 
 from worker import limits  # noqa: E402
 
@@ -49,13 +51,19 @@ app.conf.update(
 
 @signals.worker_init.connect
 def _prepare(**_: Any) -> None:
-    """Refuse an unsafe database role, and import litellm once, before the first wake-up."""
-    from compaction_service.checks import assert_safe_role
+    """Refuse to work on unsafe settings, and load what is slow to load once, before the first wake-up."""
+    from compaction_service.checks import assert_safe_to_serve
     from compaction_service.llm.client import preload
+    from compaction_service.tokens import encodings
 
-    assert_safe_role()
-    limits.check()
-    preload()
+    try:
+        assert_safe_to_serve()
+        limits.check()
+    except (ImproperlyConfigured, ValueError) as error:
+        raise SystemExit(f"The worker will not start: {error}") from None  # Celery logs an Exception and goes on
+    encodings.warm()
+    # Extractive passes need no model: they must not wait for the seconds that this import takes.
+    threading.Thread(target=preload, name="preload", daemon=True).start()
 
 
 @signals.setup_logging.connect

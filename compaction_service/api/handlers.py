@@ -25,6 +25,8 @@ from rest_framework.response import Response
 
 from compaction_service import logs
 from compaction_service.api.errors import JSON_TYPE, ApiError, unavailable
+from compaction_service.engine.policy import PolicyError
+from compaction_service.engine.types import MessageError
 from compaction_service.routers import current_alias
 
 logger = logging.getLogger(__name__)
@@ -55,6 +57,10 @@ class Handler(ExceptionHandler):  # type: ignore[misc]
     def convert_known_exceptions(self, exc: Exception) -> Exception:
         if isinstance(exc, RequestDataTooBig):
             return ApiError(413, "request_too_large", "The body is too large.")
+        if isinstance(exc, MessageError):
+            return ApiError(400, exc.code, exc.detail, attr=exc.attr)
+        if isinstance(exc, PolicyError):
+            return ApiError(400, "invalid", exc.detail, attr=f"policy.{exc.field}")
         if isinstance(exc, (OperationalError, InterfaceError)):
             logger.warning("database error", extra={"error": type(exc.__cause__ or exc).__name__})
             drop_broken_connections()

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any, ClassVar
 from uuid import UUID
 
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
+from rest_framework.exceptions import MethodNotAllowed
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -58,8 +60,8 @@ class View(APIView):
             method = (request.method or "").lower()
             handler = getattr(self, method, None) if method in self.http_method_names else None
             if handler is None:
-                self.http_method_not_allowed(drf_request)
-            response = self.call(lambda: handler(drf_request, *args, **kwargs))
+                raise MethodNotAllowed(request.method or "")
+            response = self.call(partial(handler, drf_request, *args, **kwargs))
         except Exception as exc:  # noqa: BLE001  (the one place that turns exceptions into answers)
             response = self.handle_exception(exc)
         self.response = self.finalize_response(drf_request, response, *args, **kwargs)

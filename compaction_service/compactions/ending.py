@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.db.models import Count, Sum
 from django.utils import timezone
 
 from compaction_service.compactions import requests
-from compaction_service.compactions.models import LIVE, Compaction, Outcome, Status, Trigger, Work
+from compaction_service.compactions.models import LIVE, Compaction, Outcome, PassStatus, Status, Trigger, Work
+from compaction_service.compactions.texts import entry_written
 from compaction_service.conversations.models import CompactionState, Conversation
 from compaction_service.conversations.state import commit
 from compaction_service.conversations.terms import Terms, terms_of
@@ -24,18 +27,26 @@ STATUS_OF = {
 }
 
 
+# After these the trigger is looked at again without a gate: what made an input stale was a change of it.
+AT_ONCE = (Outcome.APPLIED, Outcome.STALE)
+
+
 class NotLive(Exception):  # noqa: N818 -- it says what is so
     """The compaction had ended already: nothing was changed."""
 
 
-def end(compaction: Compaction, conversation: Conversation, terms: Terms, outcome: Outcome, reason: str = "") -> None:
+def end(
+    compaction: Compaction, conversation: Conversation, outcome: Outcome, reason: str = "", *, follow: bool = True
+) -> None:
     """Write the outcome, free the conversation, drop the work row, and start what waits (semantics 4 and 11).
 
     The conversation is locked by the caller and written here. Raises `NotLive` when somebody else ended it.
+    `follow=False`: start nothing and plan nothing, where that may be what fails.
     """
     compaction.status, compaction.outcome, compaction.reason = STATUS_OF[outcome], outcome, reason
     compaction.finished_at = timezone.now()
-    spent = Call.objects.filter(compaction_id=compaction.id).aggregate(
+    # The index is by conversation; by compaction alone every call of the tenant would be looked at.
+    spent = Call.objects.filter(conversation_id=conversation.id, compaction_id=compaction.id).aggregate(
         calls=Count("id"), tokens_in=Sum("tokens_in"), tokens_out=Sum("tokens_out"), cost=Sum("cost")
     )
     compaction.llm_tokens_in = spent["tokens_in"] or 0
@@ -45,14 +56,25 @@ def end(compaction: Compaction, conversation: Conversation, terms: Terms, outcom
         status=compaction.status, **_final(compaction)
     ):
         raise NotLive
+    compaction.work.pop("chain", None)  # drafts of texts: what was applied has its rows
+    follow_up, compaction.follow_up = compaction.follow_up, None
     compaction.save()
+    compaction.passes.filter(status__in=(PassStatus.QUEUED, PassStatus.RUNNING)).update(
+        status=PassStatus.FAILED, error=outcome
+    )
     Work.objects.filter(pk=compaction.id).delete()
+    entry_written(compaction)
 
     conversation.compaction_state = CompactionState.IDLE
     conversation.compaction_live = None
     conversation.compaction_last = compaction.id
-    conversation.retry_from_tokens = None if outcome == Outcome.APPLIED else requests.retry_gate(conversation, terms)
-    follower = _next(compaction, conversation)
+    if follow:
+        current = terms_of(conversation, tenant_get().policy)
+        conversation.retry_from_tokens = None if outcome in AT_ONCE else requests.retry_gate(conversation, current)
+        follower = _next(follow_up, conversation, current)
+    else:  # no less than what could be covered now, and some growth
+        conversation.retry_from_tokens = conversation.tail_tokens + conversation.tail_tokens // 10 + 1
+        follower = None
     if not commit(conversation):
         raise RuntimeError("a locked conversation changed under its lock")
     if follower is not None:
@@ -64,11 +86,10 @@ def _final(compaction: Compaction) -> dict[str, object]:
     return {"outcome": compaction.outcome, "finished_at": compaction.finished_at}
 
 
-def _next(compaction: Compaction, conversation: Conversation) -> Compaction | None:
+def _next(follow_up: dict[str, Any] | None, conversation: Conversation, terms: Terms) -> Compaction | None:
     """The follow-up a request left behind, else what the trigger says of conversation and policy as they are now."""
-    terms = terms_of(conversation, tenant_get().policy)
-    if compaction.follow_up is not None:
-        wanted = dict(compaction.follow_up)
+    if follow_up is not None:
+        wanted = dict(follow_up)
         return requests.start(
             conversation, terms, Trigger(wanted.pop("trigger")), requested_by=wanted.pop("requested_by"), **wanted
         )

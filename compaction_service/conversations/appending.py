@@ -19,7 +19,15 @@ from compaction_service.compactions import requests
 from compaction_service.compactions.models import Compaction
 from compaction_service.conversations import calibration, masking, selectors
 from compaction_service.conversations.models import Conversation, Message
-from compaction_service.conversations.rows import Details, Draft, draft, message_of, with_savings
+from compaction_service.conversations.rows import (
+    Details,
+    Draft,
+    draft,
+    entry_of_row,
+    message_of,
+    with_opening,
+    with_savings,
+)
 from compaction_service.conversations.state import commit, synthetic_tokens
 from compaction_service.conversations.system import system_set
 from compaction_service.conversations.terms import Terms, terms_of
@@ -100,7 +108,9 @@ def append_once(conversation: Conversation, tenant: Tenant, batch: Batch) -> App
     extra = _abandon(conversation, terms, fmt, admitted, rows)
     masks = masking.forward(conversation, terms, rows)
     conversation.version += 1
-    compaction = requests.automatic(conversation, terms, at_rest=admitted.rest, requested_by="append")
+    compaction = requests.automatic(
+        conversation, terms, at_rest=admitted.rest, requested_by="append", appended=[entry_of_row(row) for row in rows]
+    )
 
     if not commit(conversation, *changed):
         return None
@@ -140,7 +150,11 @@ def _take_system(
 
     Returns how many messages that takes, and which columns changed.
     """
-    if conversation.last_position or not messages or fmt.leading_system(messages[0]) is None:
+    if conversation.last_position or not messages:
+        return 0, ()
+    fmt.read(messages[0], "messages.0")
+    system = fmt.leading_system(messages[0])
+    if system is None:
         return 0, ()
     if conversation.system is not None:
         raise MessageError(
@@ -148,8 +162,7 @@ def _take_system(
             "The conversation has a `system` already: leave out the leading system message, or PATCH `system`.",
             "messages.0.role",
         )
-    fmt.read(messages[0], "messages.0")
-    system_set(conversation, terms, fmt, messages[0])
+    system_set(conversation, terms, fmt, system)
     return 1, ("system",)
 
 
@@ -167,11 +180,12 @@ def _rows(
     for facts, made, detail in zip(admitted.facts, drafts, details, strict=True):
         conversation.last_position += 1
         conversation.turn_count += facts.request
+        counted = with_opening(fmt, terms.counter, made) if conversation.last_position == 1 else made
         rows.append(
             message_of(
                 conversation=conversation,
-                facts=with_savings(fmt, terms.counter, made, facts),
-                made=made,
+                facts=with_savings(fmt, terms.counter, counted, facts),
+                made=counted,
                 details=detail,
                 now=now,
             )

@@ -68,7 +68,7 @@ class Conversation(TenantModel):
     compaction_live = models.UUIDField(null=True)
     compaction_trigger = models.CharField(max_length=10, blank=True, default="")  # of the live one
     compaction_last = models.UUIDField(null=True)
-    retry_from_tokens = models.PositiveIntegerField(null=True)  # threshold waits until tail_tokens reach it
+    retry_from_tokens = models.PositiveIntegerField(null=True)  # threshold waits until so many can be covered
 
     revision = models.PositiveBigIntegerField(default=0)
     version = models.PositiveBigIntegerField(default=0)
@@ -78,6 +78,8 @@ class Conversation(TenantModel):
     class Meta:
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["tenant", "external_id"], name="conversation_external_id"),
+            # What tables below refer to, together (migration 0003): a row of one tenant never hangs on another's.
+            models.UniqueConstraint(fields=["tenant", "id"], name="conversation_of_tenant"),
             models.CheckConstraint(
                 condition=models.Q(covered_to__lte=models.F("last_position")), name="conversation_covered_to"
             ),
@@ -88,7 +90,6 @@ class Conversation(TenantModel):
             ),
         ]
         indexes: ClassVar = [
-            models.Index(fields=["tenant", "id"], name="conversation_by_tenant"),
             models.Index(  # the beginning of an external id, over all tenants
                 fields=["external_id"],
                 opclasses=["text_pattern_ops"],
@@ -105,7 +106,7 @@ class Message(TenantModel):
     """One provider message as it came. Immutable but for its flags; an erased one keeps its position."""
 
     pk = models.CompositePrimaryKey("conversation", "position")
-    conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, db_index=False)
+    conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, db_index=False, db_constraint=False)
     position = models.PositiveIntegerField()
     role = models.CharField(max_length=16)
     body = models.TextField()  # JSON text

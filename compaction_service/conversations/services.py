@@ -24,7 +24,8 @@ from compaction_service.engine import formats, policy
 from compaction_service.engine.admit import Ledger
 from compaction_service.engine.types import JSON
 from compaction_service.ids import uuid7
-from compaction_service.usage.models import Call, Day
+from compaction_service.routers import current_alias
+from compaction_service.usage.models import Call
 from tenants.models import Tenant
 
 __all__ = ["NewConversation", "conversation_create", "conversation_erase", "conversation_update", "flags_set"]
@@ -48,6 +49,7 @@ def conversation_create(*, tenant: Tenant, new: NewConversation) -> Appended:
 
     Raises `ApiError` (409 for an `external_id` that is taken, 400 for an unknown model), `PolicyError`, `MessageError`.
     """
+    policy.check(new.policy or {})
     conversation = Conversation(
         id=uuid7(),
         tenant_id=tenant.id,
@@ -100,7 +102,8 @@ def conversation_update(*, tenant: Tenant, ref: str, changes: Mapping[str, Any])
     if "metadata" in changes:
         conversation.metadata = dict(changes["metadata"])
     if "policy" in changes:
-        conversation.policy = policy.merge(conversation.policy, changes["policy"] or {})
+        policy.check(changes["policy"])  # before null unsets: an unknown field is none to unset
+        conversation.policy = policy.merge(conversation.policy, changes["policy"])
         conversation.mask_pending = (
             conversation.tail_tokens
         )  # other results may be maskable now: look at the next append
@@ -132,7 +135,7 @@ def conversation_update(*, tenant: Tenant, ref: str, changes: Mapping[str, Any])
 def conversation_erase(*, ref: str) -> dict[str, Any]:
     """Erase a conversation with all that was made of it; the receipt says how many rows of each kind are gone.
 
-    A worker at it finds no row to write to; its cost stays in the ledger of days, without ids.
+    A worker at it finds no row to write to. What was stored on which day stays, as numbers.
     """
     conversation = conversation_get(ref, lock=True)
     of_it = {"conversation_id": conversation.id}
@@ -140,11 +143,11 @@ def conversation_erase(*, ref: str) -> dict[str, Any]:
     counts = {
         "queued_work": Work.objects.filter(pk__in=jobs).delete()[0],
         "idempotency_answers": IdempotencyKey.objects.filter(**of_it).delete()[0],
-        "messages": Message.objects.filter(**of_it)._raw_delete("default"),  # noqa: SLF001 -- no rows fetched
+        "messages": Message.objects.filter(**of_it)._raw_delete(current_alias.get()),  # noqa: SLF001 -- no rows fetched
         "summaries": Summary.objects.filter(**of_it).count(),
         "compactions": len(jobs),
         "calls": Call.objects.filter(**of_it).delete()[0],
-        "usage_days": Day.objects.filter(**of_it).count(),
     }
-    conversation.delete()
-    return {"id": str(conversation.id), "erased_at": timezone.now(), "counts": counts}
+    erased = {"id": conversation.id, "erased_at": timezone.now(), "counts": counts}
+    conversation.delete()  # its id is None from here on
+    return erased

@@ -58,7 +58,7 @@ def group(entries: Sequence[Entry]) -> tuple[Exchange, ...]:
         while index < end:  # an exchange may reach further while it is read: calls within calls
             if found := pairing.results.get(index):
                 newest_result = max(newest_result, found[-1])
-                end = max(end, newest_result + 1)
+                end = newest_result + 1
             if index in pairing.unanswered and not entries[index].abandoned:
                 is_open = True
             index += 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from drf_spectacular.utils import OpenApiExample, extend_schema_serializer
 from rest_framework import serializers
 
 from compaction_service.engine.policy import Policy, limit
@@ -10,9 +11,33 @@ from compaction_service.registry.models import Model, Source
 from compaction_service.tokens.families import TOKENIZERS
 
 
+@extend_schema_serializer(
+    examples=[
+        OpenApiExample(
+            "gpt-4o",
+            {
+                "name": "gpt-4o",
+                "provider": "openai",
+                "context_window": 128_000,
+                "max_output": 16_384,
+                "tokenizer": "o200k_base",
+                "method": "exact",
+                "factor": 1.0,
+                "input_price": "0.0000025",
+                "output_price": "0.00001",
+                "default_limit": 102_400,
+                "source": "litellm",
+                "overridden": [],
+                "updated_at": "2026-11-30T12:00:00Z",
+            },
+        )
+    ]
+)
 class ModelSerializer(serializers.ModelSerializer[Model]):
     """A model of the registry."""
 
+    name = serializers.CharField(help_text="As litellm names it.")
+    provider = serializers.CharField(help_text="Who serves it.")
     context_window = serializers.IntegerField(allow_null=True, help_text="Input tokens; null: give `context_window`.")
     max_output = serializers.IntegerField(allow_null=True, help_text="Output tokens of one answer.")
     tokenizer = serializers.ChoiceField(
@@ -23,10 +48,18 @@ class ModelSerializer(serializers.ModelSerializer[Model]):
     )
     factor = serializers.FloatField(help_text="Its tokens for one of the encoding, before calibration.")
     input_price = serializers.DecimalField(
-        max_digits=16, decimal_places=PRICE_PLACES, normalize_output=True, allow_null=True, help_text="USD per token."
+        max_digits=16,
+        decimal_places=PRICE_PLACES,
+        coerce_to_string=False,
+        allow_null=True,
+        help_text="US dollars per token; null: not known.",
     )
     output_price = serializers.DecimalField(
-        max_digits=16, decimal_places=PRICE_PLACES, normalize_output=True, allow_null=True, help_text="USD per token."
+        max_digits=16,
+        decimal_places=PRICE_PLACES,
+        coerce_to_string=False,
+        allow_null=True,
+        help_text="US dollars per token; null: not known.",
     )
     default_limit = serializers.SerializerMethodField(
         help_text="Context tokens at which the default policy compacts; null without a window."
@@ -35,6 +68,8 @@ class ModelSerializer(serializers.ModelSerializer[Model]):
         choices=Source.choices, help_text="`override`: some values were set by hand."
     )
     overridden = serializers.ListField(child=serializers.CharField(), help_text="The fields set by hand.")
+
+    updated_at = serializers.DateTimeField(help_text="When a value last changed.")
 
     class Meta:
         model = Model

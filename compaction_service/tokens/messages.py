@@ -113,7 +113,7 @@ class Counter:
     def _call(self, function: Any) -> int:
         if isinstance(function, dict) and isinstance(arguments := function.get("arguments"), str):
             return self._name(function.get("name")) + count_text(arguments, self.encoding)
-        return self.text(parts.leaves(function))
+        return self.text(parts.leaves(function, opaque=False))
 
     def _name(self, name: Any) -> int:
         if isinstance(name, str) and len(name) <= 64:  # the longest name a tool may have
@@ -143,7 +143,7 @@ def _compact(value: Any) -> str:
     try:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     except (ValueError, RecursionError):
-        return parts.leaves(value)
+        return parts.leaves(value, opaque=False)
 
 
 @lru_cache(maxsize=256)

@@ -27,21 +27,23 @@ _OPAQUE = {
 _BASE64 = re.compile(r"(?:data:[^,]{0,200},)?[A-Za-z0-9+/_-]{200,}={0,2}")
 
 
-def leaves(value: Any) -> str:
-    """Every key, text and number of a JSON value, a line each, without data that no provider reads as text."""
+def leaves(value: Any, *, opaque: bool = True) -> str:
+    """Every key, text and number of a JSON value, a line each; without data that no provider reads as text, unless
+    `opaque` says that there is none (the input of a call is read as it is).
+    """
     found: Texts = []
     todo = [value]
     while todo:
         item = todo.pop()
         if isinstance(item, dict):
             for key, inner in item.items():
-                if key not in _OPAQUE:
+                if not (opaque and key in _OPAQUE):
                     found.append(str(key))
                     todo.append(inner)
         elif isinstance(item, (list, tuple)):
             todo.extend(item)
         elif isinstance(item, str):
-            if not _BASE64.fullmatch(item):
+            if not (opaque and _BASE64.fullmatch(item)):
                 found.append(item)
         elif item is not None:
             found.append(str(item).lower())
@@ -93,7 +95,7 @@ def _opaque(part: dict[str, Any], texts: Texts, todo: list[Any], family: Family)
 
 
 def _call(part: dict[str, Any], texts: Texts, todo: list[Any], family: Family) -> float:  # noqa: ARG001
-    texts += [str(part.get("name") or ""), leaves(part.get("input"))]
+    texts += [str(part.get("name") or ""), leaves(part.get("input"), opaque=False)]
     return family.overhead.call
 
 

@@ -19,18 +19,18 @@ from .files import call_values, file_list, mentioned_files, named_files
 from .lexicon import ERROR
 from .names import fitting, is_name_line, name_line, ranked_names
 from .sections import Parsed, Section, item, meaning, one_line, parse, render, section
-from .select import Candidate, informativeness, is_relative, select
-from .span import Count, SpanMessage, with_tool_names
-from .text import clean, sentences, words
+from .select import Candidate, Traits, is_relative, select, traits
+from .span import Count, Part, SpanMessage, with_tool_names
+from .text import clean, sentences
 
 FILES_SHARE = 0.25  # of the room, at most
 STEPS_SHARE = 0.25
 NAMES_SHARE = 0.15
 _CALL_CHARS = 300  # a longer call writes a file
 _MAX_BOOST = 4.0
-_RESULT_WEIGHT = 0.5
+_WEIGHTS = {"call": 1.0, "result": 0.5}
 _ERROR_WEIGHT = 3.0
-_BULLET = re.compile(r"\s{0,8}(?:[-*+•]|\d{1,3}[.)])\s+")
+_BULLET = re.compile(r"^\s{0,8}(?:[-*+•>]|#{1,6}|\d{1,3}[.)])\s+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class _Layout:
 @dataclass(frozen=True, slots=True)
 class _Sentence:
     text: str
-    words: Sequence[str]
+    traits: Traits
     line: int  # sentences of one line are shown together
     weight: float
     section: int | None = None  # None: a fact, wherever facts go
@@ -93,7 +93,7 @@ def extract(
         listed = file_list(files, int(room * FILES_SHARE), count)
     if layout.steps is not None:
         todo, shown = checklist(messages, old.sections, int(room * STEPS_SHARE), count)
-    for_names = min(int(room * NAMES_SHARE), count(name_line(names)))
+    for_names = min(int(room * NAMES_SHARE), count(name_line(names)) + len(names) + 2)
     room -= count(listed) + count(todo) + for_names
 
     kept = _choose(_old_sentences(old, headings, layout), min(room, max(room - target, room // 2)), count)
@@ -143,8 +143,7 @@ def _old_sentences(old: Parsed, headings: Sequence[str], layout: _Layout) -> Ite
             if (layout.steps is not None and item(line)) or is_name_line(line):
                 continue
             for sentence in sentences(_BULLET.sub("", line, count=1)):
-                found = words(sentence)
-                yield _Sentence(sentence, found, number, informativeness(sentence, found), place)
+                yield _Sentence(sentence, traits(sentence), number, 1.0, place)
 
 
 def _new_sentences(messages: Sequence[SpanMessage], layout: _Layout) -> Iterator[_Sentence]:
@@ -153,26 +152,28 @@ def _new_sentences(messages: Sequence[SpanMessage], layout: _Layout) -> Iterator
     for message in messages:
         day = message.at.strftime("[%Y-%m-%d] ") if message.at else ""
         for part in message.parts:
-            weight, place, label, texts = 1.0, None, "", sentences(part.text)
-            if part.kind in ("thinking", "media"):
-                continue
-            if part.kind == "call":
-                label, texts = (
-                    f"{part.name or 'call'}: ",
-                    [value for value in [call_values(part.text)] if len(value) <= _CALL_CHARS],
-                )
-            elif part.kind == "result":
-                weight, label = _RESULT_WEIGHT, f"{part.name or 'tool'}: "
-            elif message.request:
-                weight, place = boost * (2 if message.position == first else 1), layout.goal
-            if part.kind not in ("call", "result") and (layout.mixed or message.role not in ("user", "assistant")):
-                label = f"{message.role}: "
-            for text in texts:
-                found = words(text)
-                worth = weight * informativeness(text, found) * (_ERROR_WEIGHT if ERROR.search(text) else 1)
-                yield _Sentence(
-                    text, found, message.position, worth, place, (day if is_relative(found) else "") + label
-                )
+            weight, place, label = 1.0, None, ""
+            if part.kind in ("call", "result"):
+                weight, label = _WEIGHTS[part.kind], f"{part.name or 'tool'}: "
+            else:
+                if message.request:
+                    weight, place = boost * (2 if message.position == first else 1), layout.goal
+                if layout.mixed or message.role not in ("user", "assistant"):
+                    label = f"{message.role}: "
+            for text in _part_sentences(part):
+                found = traits(text)
+                worth = weight * (_ERROR_WEIGHT if ERROR.search(text) else 1)
+                dated = day if is_relative(found) else ""
+                yield _Sentence(text, found, message.position, worth, place, dated + label)
+
+
+def _part_sentences(part: Part) -> list[str]:
+    if part.kind in ("thinking", "media"):
+        return []
+    if part.kind == "call":
+        values = call_values(part.text)
+        return [values] if 0 < len(values) <= _CALL_CHARS else []
+    return [bare for sentence in sentences(part.text) if (bare := _BULLET.sub("", sentence, count=1))]
 
 
 def _request_boost(messages: Sequence[SpanMessage]) -> float:
@@ -192,8 +193,8 @@ def _choose(found: Iterable[_Sentence], room: int, count: Count, kept: Sequence[
     for sentence in kept:
         unlike.pop(sentence.text, None)
     distinct = list(reversed(unlike.values()))
-    candidates = [Candidate(s.words, _cost(s, count), s.weight) for s in distinct]
-    seen = (word for sentence in kept for word in sentence.words)
+    candidates = [Candidate(s.traits, _cost(s, count), s.weight) for s in distinct]
+    seen = (word for sentence in kept for word in sentence.traits.words)
     return [distinct[number] for number in select(candidates, room, seen)]
 
 

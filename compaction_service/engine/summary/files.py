@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -13,18 +14,10 @@ from .span import Count, SpanMessage
 from .terms import backticked, paths
 from .text import clean
 
-_PATH_KEYS = (
-    "path",
-    "paths",
-    "file",
-    "files",
-    "filename",
-    "filenames",
-    "filepath",
-    "filepaths",
-    "notebook",
-    "document",
-)
+_PATH_KEYS = frozenset(("path", "paths", "file", "files", "filename", "filenames", "filepath", "filepaths", "notebook"))
+_FILE_NAME = (("file", "name"), ("file", "names"))
+_KEY_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
+_MAX_KEY = 60
 _MAX_PATH = 300  # characters
 _MAX_VALUE = 600  # characters of an argument that is searched for paths; a longer one is a file's content
 _MAX_ARGUMENTS = 1_000_000  # characters that are parsed
@@ -57,11 +50,16 @@ def _call_files(arguments: str) -> Iterator[str]:
         yield from paths(arguments[:_MAX_VALUE])
         return
     for key, value in _leaves(parsed):
-        words = key.replace("_", "").replace("-", "").lower()
-        if words.endswith(_PATH_KEYS) and 0 < len(value) <= _MAX_PATH and "\n" not in value:
+        if _names_files(key) and 0 < len(value) <= _MAX_PATH and "\n" not in value:
             yield value.strip()
         elif len(value) <= _MAX_VALUE:
             yield from paths(value)
+
+
+def _names_files(key: str) -> bool:
+    """`path`, `file_name`, `targetFile`, `notebook-path`, but not `profile`."""
+    words = [word.lower() for word in _KEY_WORD.findall(key[-_MAX_KEY:])]
+    return bool(words) and (words[-1] in _PATH_KEYS or tuple(words[-2:]) in _FILE_NAME)
 
 
 def _leaves(parsed: Any) -> Iterator[tuple[str, str]]:
@@ -78,9 +76,11 @@ def _leaves(parsed: Any) -> Iterator[tuple[str, str]]:
 
 
 def mentioned_files(messages: Iterable[SpanMessage]) -> list[str]:
-    """Distinct paths anywhere in the span: those of call arguments first, then the most often mentioned."""
+    """Distinct paths anywhere in the span: those of call arguments first, then those in most messages."""
     first = argument_files(messages)
-    counted = Counter(path for m in messages for text in m.texts("text", "result") for path in paths(text))
+    counted: Counter[str] = Counter()
+    for message in messages:
+        counted.update(list(dict.fromkeys(path for text in message.texts("text", "result") for path in paths(text))))
     return list(dict.fromkeys([*first, *(path for path, _ in counted.most_common())]))
 
 

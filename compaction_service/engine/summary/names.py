@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from .files import call_values
 from .span import Count, SpanMessage
 from .terms import terms
 
@@ -29,7 +30,7 @@ def ranked_names(messages: Sequence[SpanMessage], old: Iterable[str]) -> list[st
     said: Counter[str] = Counter()
     printed: Counter[str] = Counter()
     for message in messages:
-        said.update(_distinct(message.texts("text", "call")))
+        said.update(_distinct([*message.texts("text"), *map(call_values, message.texts("call"))]))
         printed.update(_distinct(message.texts("result")))
     carried = (name for text in old for line in _LINE.findall(text) for name in line.split(", "))
     ranked = [*said.most_common(), *printed.most_common()]

@@ -143,8 +143,8 @@ def _form(sections: Sequence[str]) -> str:
 
 def _user(wanted: Wanted, data: list[str], request: str) -> str:
     parts = list(data)
-    if wanted.preserved:
-        parts.append(_block("preserve", "\n".join(f"- {escape(one_line(fact))}" for fact in wanted.preserved)))
+    if facts := [f"- {escape(one_line(fact))}" for fact in wanted.preserved if fact.strip()]:
+        parts.append(_block("preserve", "\n".join(facts)))
         request = f"The facts in <preserve> must be in it word for word. {request}"
     if wanted.focus.strip():
         parts.append(_block("focus", escape(wanted.focus.strip())))

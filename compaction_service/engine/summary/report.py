@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, TypedDict
 
+from .files import call_values
 from .lexicon import NO_NAME
 from .span import SpanMessage
 from .terms import backticked, terms
@@ -75,7 +76,7 @@ def dropped_content(messages: Sequence[SpanMessage], summary_text: str) -> list[
     for message in messages:
         if message.request and not _is_said(text := "\n".join(message.texts("text")), summary_words):
             out.append({"position": message.position, "kind": "request", "text": clean(text).strip()[:MAX_TEXT]})
-        for text in message.texts("text", "call"):
+        for text in (*message.texts("text"), *map(call_values, message.texts("call"))):
             for term in terms(clean(text)):
                 if term.kind != "number" and term.text not in seen:
                     seen.add(term.text)

@@ -57,9 +57,12 @@ def parse(text: str, headings: Sequence[str]) -> Parsed:
     fenced = _fenced(lines)
     for number, line in enumerate(lines):
         found = None if number in fenced else _heading(line, wanted)
-        if found:
-            body = bodies.setdefault(found[0], [])
-        body.append(found[1] if found else line)
+        if not found:
+            body.append(line)
+            continue
+        body = bodies.setdefault(found[0], [])
+        if found[1]:
+            body.append(found[1])
     asked = list(dict.fromkeys(wanted.values()))
     return Parsed(
         [section(heading, "\n".join(bodies[heading]).strip()) for heading in asked if heading in bodies],

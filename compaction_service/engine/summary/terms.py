@@ -29,7 +29,7 @@ _IDENTIFIER = re.compile(
     )""",
     re.VERBOSE,
 )
-_BACKTICKED = re.compile(r"`([^`\n]{2,80})`")
+_BACKTICKED = re.compile(r"`([^`\n]{1,80})`")
 
 
 class Term(NamedTuple):
@@ -52,7 +52,8 @@ def paths(text: str) -> list[str]:
 
 
 def backticked(text: str) -> list[str]:
-    return _BACKTICKED.findall(text)
+    """The contents of code spans, of two characters or more."""
+    return [found for found in _BACKTICKED.findall(text) if len(found.strip()) > 1]
 
 
 def _classify(token: str) -> Iterator[Term]:

@@ -29,6 +29,7 @@ from tests.unit.engine.strategies import Step, conversations, live, stored
         ("ac1(x) u2 u3", [(0, 1), (1, 2), (2, 3)]),
         ("ac1(x) t2(x) ac3(x) t4(x)", [(0, 2), (2, 4)]),
         ("ac1(x) ac2(y) t3(x) t4(y)", [(0, 4)]),
+        ("ac1(x) ac2(y) t3(y) t4(x)", [(0, 4)]),
         ("ac1(x) ac2(x) t3(x)", [(0, 1), (1, 3)]),
     ],
 )

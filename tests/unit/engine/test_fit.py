@@ -114,7 +114,7 @@ def test_fit__pinned_messages__are_neither_masked_nor_summarised() -> None:
     store.pin(2)
     done = fitted(Parts(tail=tuple(store.entries)), 300)
     assert [entry.position for entry in done.parts.carried] == [1, 2]
-    assert done.parts.carried[1].body == result("x", 100)
+    assert done.parts.carried[1] is store.entries[1]
 
 
 def test_fit__newest_results__largest_lose_their_middle_and_say_how_much() -> None:
@@ -181,6 +181,42 @@ def test_fit__system_tools_and_request_over_budget__overflow_with_the_numbers() 
     with pytest.raises(Overflow) as caught:
         fitted(parts, SYSTEM + TOOLS + OVERHEAD + 49)
     assert caught.value.numbers == {"budget": 70, "system": 11, "tools": 7, "last_user_request": 53}
+
+
+def test_fit__newest_message_is_the_request__is_never_shortened() -> None:
+    with pytest.raises(Overflow):
+        fitted(tail(user(10), assistant(10), user(900)), 300)
+
+
+def test_fit__summary_has_less_room_than_it_would_like__takes_what_there_is() -> None:
+    parts = tail(assistant(2000), user(20), call("x"), result("x", 200))
+    budget = recount(parts) - 2003 + 150
+    done = fitted(parts, budget)
+    assert done.parts.summaries[0].tokens == 150
+    assert done.parts.tail == parts.tail[1:]
+    assert done.tokens == budget
+
+
+def test_fit__open_call_before_the_request__counts_with_its_synthetic_result() -> None:
+    parts = tail(call("x"), user(50))
+    done = fitted(parts, recount(parts) - 1)
+    assert render(openai, done.parts).messages == [user(50)]
+
+
+def test_fit__masked_result_in_the_newest_exchange__is_left_as_it_is() -> None:
+    parts = tail(user(10), call("x", "y"), result("x", 900), result("y", 900))
+    masked = Parts(tail=(*parts.tail[:2], parts.tail[2].mask_all(), parts.tail[3]))
+    done = fitted(masked, 200)
+    assert done.parts.tail[2] is masked.tail[2]
+    assert 150 < recount(done.parts) <= 200
+
+
+def test_fit__request_that_holds_results__stays_with_its_call() -> None:
+    parts = tail(user(10), assistant(30), call("x"), result("x", 5))
+    newest = parts.tail[3]
+    both = replace(newest, facts=replace(newest.facts, role="user", request=True))
+    done = fitted(Parts(tail=(*parts.tail[:3], both)), SYSTEM + TOOLS + sum(e.tokens for e in parts.tail[2:]))
+    assert done.parts.tail == (parts.tail[2], both)
 
 
 def test_fit__empty_conversation_over_budget__overflow() -> None:

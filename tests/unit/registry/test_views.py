@@ -12,7 +12,7 @@ def test_models_list__pages__cover_the_registry_once(client: Client, registry: N
     names: list[str] = []
     cursor: str | None = ""
     while cursor is not None:
-        body = client.get("/v1/models", {"limit": 250, **({"cursor": cursor} if cursor else {})}).json()
+        body = client.get(f"/v1/models?limit=250{cursor and f'&cursor={cursor}'}").json()
         names += [model["name"] for model in body["data"]]
         cursor = body["next_cursor"]
     assert len(names) == len(set(names)) == Model.objects.count()
@@ -35,8 +35,8 @@ def test_models_get__plain_name__shows_everything_known(client: Client, registry
         "tokenizer": "o200k_base",
         "method": "exact",
         "factor": 1.0,
-        "input_price": "0.0000025",
-        "output_price": "0.00001",
+        "input_price": 0.0000025,
+        "output_price": 0.00001,
         "default_limit": 102_400,
         "source": "litellm",
         "overridden": [],

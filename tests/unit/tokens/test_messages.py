@@ -90,6 +90,12 @@ def test_message__base64_of_any_kind__is_never_counted_as_text(counter: Counter,
     assert counter.message("openai", message) < 6000 < counter.text(NOISE)
 
 
+@pytest.mark.parametrize("key", ["data", "content"])
+def test_message__base64_in_the_input_of_a_call__is_text_that_the_model_reads(key: str) -> None:
+    call = {"type": "tool_use", "id": "t1", "name": "write", "input": {key: NOISE}}
+    assert CLAUDE.message("anthropic", {"role": "assistant", "content": [call]}) > CLAUDE.text(NOISE)
+
+
 def test_message__plain_text__is_its_tokens_and_four() -> None:
     assert GPT.message("openai", {"role": "user", "content": "How do I cross the street?"}) == 7 + 4
 

@@ -25,7 +25,7 @@ HOSTILE = (
     "\x1b[31mred\x1b[0m \u2028 \x85 \x0c",
     "",
     " \n\t ",
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True)

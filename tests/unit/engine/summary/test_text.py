@@ -52,12 +52,12 @@ def test_sentences__hostile_text__clean_and_short(text: str) -> None:
 @pytest.mark.parametrize(
     "unit", ["a", " ", ".", "«a. ", "''", "（。", "』。", "“a. ", "\n", "<", "好", "😀", "e\u0301", "`", "{", "1."]
 )
-def test_sentences_and_words__a_megabyte_of_one_unit__linear_time(unit: str) -> None:
-    text = unit * (1_000_000 // len(unit))
+def test_sentences_and_words__a_long_run_of_one_unit__linear_time(unit: str) -> None:
+    text = unit * (300_000 // len(unit))
     start = time.process_time()
     sentences(text)
     words(text)
-    assert time.process_time() - start < 10
+    assert time.process_time() - start < 3
 
 
 @given(st.text(), st.integers(1, 20))

@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('conversations', '0002_rls'),
+        ('conversations', '0003_same_tenant'),
         ('tenants', '0002_rls'),
     ]
 

@@ -6,8 +6,8 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('compactions', '0003_rls'),
-        ('conversations', '0002_rls'),
+        ('compactions', '0004_same_tenant'),
+        ('conversations', '0003_same_tenant'),
         ('tenants', '0002_rls'),
     ]
 

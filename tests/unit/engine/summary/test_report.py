@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import pytest
+
+from compaction_service.engine.summary.report import dropped_content, entities
+
+from .build import HOSTILE, Piece, dialogue, said
+
+
+def test_entities__text__paths_urls_identifiers_and_names() -> None:
+    text = (
+        "Barack Obama opened https://a.b/c with `make demo` on src/a.py. The United Nations met. "
+        "Hey Melanie, call getUser in New York City!"
+    )
+    assert entities(text) == [
+        "https://a.b/c",
+        "src/a.py",
+        "getUser",
+        "make demo",
+        "Barack Obama",
+        "United Nations",
+        "New York City",
+    ]
+
+
+def test_entities__many__first_fifty() -> None:
+    assert entities("\n".join(f"src/file{n}.py" for n in range(80))) == [f"src/file{n}.py" for n in range(50)]
+
+
+def test_entities__messages__calls_and_results_too() -> None:
+    messages = [
+        said(1, "user", "see a/b.py"),
+        said(2, "assistant", Piece("thinking", "x/y.py"), Piece("call", '{"path": "c/d.py"}', "read")),
+    ]
+    assert entities(messages) == ["a/b.py", "c/d.py"]
+
+
+def test_dropped_content__request_and_identifiers_not_in_the_summary__told_with_positions() -> None:
+    messages = [
+        said(1, "user", "Please rename the customer table to client everywhere"),
+        said(
+            2,
+            "assistant",
+            "I changed src/models.py and ran `migrate`",
+            Piece("call", '{"path": "src/views.py"}', "edit"),
+        ),
+        said(3, "tool", Piece("result", "noise_in_results everywhere", "edit")),
+        said(4, "user", "ok, thanks"),
+        said(5, "user", "Also never touch the production database of tenant INV-2931"),
+    ]
+    summary = "The customer table was to be renamed to client everywhere; src/models.py was changed."
+    assert dropped_content(messages, summary) == [
+        {"position": 2, "kind": "identifier", "text": "src/views.py"},
+        {"position": 5, "kind": "request", "text": "Also never touch the production database of tenant INV-2931"},
+        {"position": 5, "kind": "identifier", "text": "INV-2931"},
+    ]
+
+
+def test_dropped_content__chinese_request__told() -> None:
+    messages = dialogue("请把客户表改名为用户表，不要动生产数据库")
+    assert dropped_content(messages, "用户要求修改数据")[0]["kind"] == "request"
+    assert dropped_content(messages, "请把客户表改名为用户表，不要动生产数据库。") == []
+
+
+def test_dropped_content__very_much_dropped__capped_requests_first() -> None:
+    messages = [said(n, "user", f"request number {n} about thing{n}x " + "long " * 200) for n in range(1, 90)]
+    out = dropped_content(messages, "")
+    assert len(out) == 100
+    assert sum(one["kind"] == "request" for one in out) == 89
+    assert [one["position"] for one in out] == sorted(one["position"] for one in out)
+    assert all(len(one["text"]) <= 200 for one in out)
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_report__hostile_texts__clean_output(text: str) -> None:
+    messages = [said(1, "user", text), said(2, "assistant", Piece("call", text, "x"))]
+    for one in dropped_content(messages, text):
+        one["text"].encode()
+    for name in [*entities(text), *entities(messages)]:
+        name.encode()
