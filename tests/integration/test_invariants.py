@@ -149,7 +149,7 @@ class Life(RuleBasedStateMachine):
 
     @rule()
     def work(self) -> None:
-        self._compacted(lambda: self.service.work_off())
+        self._compacted(self.service.work_off)
 
     @rule()
     def compact(self) -> None:
@@ -236,7 +236,7 @@ def live(
 def test_conversation__random_life__keeps_every_invariant(
     make_tenant: Callable[[], Any], clock: Clock, models: Control, model: bool
 ) -> None:
-    live(make_tenant, clock, models, examples=12, steps=25, model=model)
+    live(make_tenant, clock, models, examples=6 if model else 10, steps=20, model=model)
 
 
 @pytest.mark.slow
