@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.db.models import Count, Sum
 from django.utils import timezone
 
-from compaction_service.compactions import requests
+from compaction_service.compactions import entries, metrics, requests
 from compaction_service.compactions.models import LIVE, Compaction, Outcome, PassStatus, Status, Trigger, Work
 from compaction_service.conversations.models import CompactionState, Conversation
 from compaction_service.conversations.state import commit
 from compaction_service.conversations.terms import Terms, terms_of
 from compaction_service.engine.admit import Ledger
+from compaction_service.engine.policy import Policy
 from compaction_service.usage.models import Call
+from compaction_service.usage.services import compaction_record
 from tenants.selectors import tenant_get
 
 STATUS_OF = {
@@ -26,6 +30,8 @@ STATUS_OF = {
 
 # After these the trigger is looked at again without a gate: what made an input stale was a change of it.
 AT_ONCE = (Outcome.APPLIED, Outcome.STALE)
+
+DEFAULT_RETENTION = Policy().log_retention
 
 
 class NotLive(Exception):  # noqa: N818 -- it says what is so
@@ -54,11 +60,24 @@ def end(
     ):
         raise NotLive
     compaction.work.pop("chain", None)  # drafts of texts: what was applied has its rows
+    waiting, compaction.follow_up = compaction.follow_up, None
+    retention = compaction.policy.get("log_retention", DEFAULT_RETENTION)
+    entries.withhold(compaction)
     compaction.save()
     compaction.passes.filter(status__in=(PassStatus.QUEUED, PassStatus.RUNNING)).update(
         status=PassStatus.FAILED, error=outcome
     )
+    entries.retain(conversation.id, retention)
     Work.objects.filter(pk=compaction.id).delete()
+    saved = (compaction.tokens_in or 0) - (compaction.tokens_out or 0) if outcome == Outcome.APPLIED else 0
+    compaction_record(
+        tenant_id=compaction.tenant_id,
+        conversation_id=conversation.id,
+        model=conversation.model,
+        outcome=outcome,
+        tokens_saved=saved,
+    )
+    metrics.ended(outcome, Trigger(compaction.trigger))
 
     conversation.compaction_state = CompactionState.IDLE
     conversation.compaction_live = None
@@ -66,7 +85,7 @@ def end(
     if follow:
         current = terms_of(conversation, tenant_get().policy)
         conversation.retry_from_tokens = None if outcome in AT_ONCE else requests.retry_gate(conversation, current)
-        follower = _next(compaction, conversation, current)
+        follower = _next(waiting, conversation, current)
     else:  # no less than what could be covered now, and some growth
         conversation.retry_from_tokens = conversation.tail_tokens + conversation.tail_tokens // 10 + 1
         follower = None
@@ -81,10 +100,10 @@ def _final(compaction: Compaction) -> dict[str, object]:
     return {"outcome": compaction.outcome, "finished_at": compaction.finished_at}
 
 
-def _next(compaction: Compaction, conversation: Conversation, terms: Terms) -> Compaction | None:
+def _next(waiting: dict[str, Any] | None, conversation: Conversation, terms: Terms) -> Compaction | None:
     """The follow-up a request left behind, else what the trigger says of conversation and policy as they are now."""
-    if compaction.follow_up is not None:
-        wanted = dict(compaction.follow_up)
+    if waiting is not None:
+        wanted = dict(waiting)
         return requests.start(
             conversation, terms, Trigger(wanted.pop("trigger")), requested_by=wanted.pop("requested_by"), **wanted
         )
