@@ -52,8 +52,8 @@ def _name_with(text: str) -> str:
     """A pattern for JSON text of a list of strings of which one holds `text`, and not what stands between strings."""
     inside = jsontext.dumps(text)[1:-1]  # as it is written in the column
     literal = re.sub(r"([^\w\s])", r"\\\1", inside)
-    string, begun = r'"(\\.|[^"\\])*"', r'"(\\.|[^"\\])*'
-    return rf"^\[({string},)*{begun}{literal}"
+    string, begun = r'"(?:\\.|[^"\\])*"', r'"(?:\\.|[^"\\])*'
+    return rf"^\[(?:{string},)*{begun}{literal}"
 
 
 def _of_conversation(ref: str) -> Q:
