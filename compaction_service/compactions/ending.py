@@ -16,6 +16,7 @@ from compaction_service.engine.admit import Ledger
 from compaction_service.engine.policy import Policy
 from compaction_service.usage.models import Call
 from compaction_service.usage.services import compaction_record
+from tenants.scope import required_tenant
 from tenants.selectors import tenant_get
 
 STATUS_OF = {
@@ -71,7 +72,7 @@ def end(
     Work.objects.filter(pk=compaction.id).delete()
     saved = (compaction.tokens_in or 0) - (compaction.tokens_out or 0) if outcome == Outcome.APPLIED else 0
     compaction_record(
-        tenant_id=compaction.tenant_id,
+        tenant_id=required_tenant(),
         conversation_id=conversation.id,
         model=conversation.model,
         outcome=outcome,
