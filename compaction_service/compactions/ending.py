@@ -61,7 +61,7 @@ def end(
     ):
         raise NotLive
     compaction.work.pop("chain", None)  # drafts of texts: what was applied has its rows
-    waiting, compaction.follow_up = compaction.follow_up, None
+    follow_up, compaction.follow_up = compaction.follow_up, None
     retention = compaction.policy.get("log_retention", DEFAULT_RETENTION)
     entries.withhold(compaction)
     compaction.save()
@@ -86,7 +86,7 @@ def end(
     if follow:
         current = terms_of(conversation, tenant_get().policy)
         conversation.retry_from_tokens = None if outcome in AT_ONCE else requests.retry_gate(conversation, current)
-        follower = _next(waiting, conversation, current)
+        follower = _next(follow_up, conversation, current)
     else:  # no less than what could be covered now, and some growth
         conversation.retry_from_tokens = conversation.tail_tokens + conversation.tail_tokens // 10 + 1
         follower = None
@@ -101,10 +101,10 @@ def _final(compaction: Compaction) -> dict[str, object]:
     return {"outcome": compaction.outcome, "finished_at": compaction.finished_at}
 
 
-def _next(waiting: dict[str, Any] | None, conversation: Conversation, terms: Terms) -> Compaction | None:
+def _next(follow_up: dict[str, Any] | None, conversation: Conversation, terms: Terms) -> Compaction | None:
     """The follow-up a request left behind, else what the trigger says of conversation and policy as they are now."""
-    if waiting is not None:
-        wanted = dict(waiting)
+    if follow_up is not None:
+        wanted = dict(follow_up)
         return requests.start(
             conversation, terms, Trigger(wanted.pop("trigger")), requested_by=wanted.pop("requested_by"), **wanted
         )

@@ -122,7 +122,7 @@ def test_list__long_log__is_read_by_its_index_from_the_newest(service: Service, 
         if by_conversation:
             rows = rows.filter(conversation_id=paths[0].removeprefix("conversations/"))
         plan = json.loads(rows[:51].explain(format="json"))
-    assert "compaction_by_" in json.dumps(plan)
+    assert ("compaction_by_conversation" if by_conversation else "compaction_of_tenant") in json.dumps(plan)
     assert not {"Sort", "Seq Scan"} & set(_kinds(plan[0]["Plan"]))
 
 

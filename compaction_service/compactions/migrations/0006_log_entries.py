@@ -6,9 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('compactions', '0003_rls'),
-        ('conversations', '0002_rls'),
-        ('tenants', '0002_rls'),
+        ('compactions', '0005_review_indexes'),
     ]
 
     operations = [

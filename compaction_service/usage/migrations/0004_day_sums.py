@@ -6,8 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('tenants', '0002_rls'),
-        ('usage', '0002_rls'),
+        ('usage', '0003_review_indexes'),
     ]
 
     operations = [
