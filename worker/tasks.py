@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 
+from compaction_service.api import idempotency
 from compaction_service.compactions import claims, jobs, wakeup
+from tenants.scope import platform_scope
 from worker import limits
 from worker.app import app
 
@@ -28,3 +30,16 @@ def sweep() -> None:
     count = claims.due(limit=limits.SWEEP_WAKES)
     if count:
         wakeup.wake(count, expires=2 * limits.SWEEP)
+
+
+@app.task(name="idempotency.purge")
+def purge() -> None:
+    """Delete answers past their day in small transactions. What a batch leaves, or a lost message, the next run takes.
+
+    An answer past its day is never given again (api/idempotency.py), so running twice or late changes nothing.
+    """
+    for _ in range(limits.PURGE_BATCHES):
+        with platform_scope():
+            deleted = idempotency.purge()
+        if deleted < idempotency.PURGED_AT_ONCE:
+            return
