@@ -41,4 +41,7 @@ def by_tenant() -> list[TenantQueue]:
     """The queue of each tenant with jobs, those who wait longest first. Needs no scope: the table is a directory."""
     with connections[current_alias.get()].cursor() as cursor:
         cursor.execute(_QUERY)
-        return [TenantQueue(*row[:5], oldest_due=float(row[5]), oldest=float(row[6])) for row in cursor.fetchall()]
+        return [
+            TenantQueue(tenant, queued, later, running, expired, float(oldest_due), float(oldest))
+            for tenant, queued, later, running, expired, oldest_due, oldest in cursor.fetchall()
+        ]
