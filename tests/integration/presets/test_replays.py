@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from compaction_service.engine.policy import PRESETS
+from compaction_service.engine.policy import PRESETS, resolve
 from compaction_service.engine.policy import limit as limits_of
-from compaction_service.engine.policy import resolve
 from compaction_service.tokens.messages import counter_for
 from tests.inprocess import Service
 from tests.integration.presets.transcripts import given
