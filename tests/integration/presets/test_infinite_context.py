@@ -35,7 +35,7 @@ def with_limit(service: Service, limit: int) -> str:
     return path
 
 
-# "Enable infinite context window management."
+# > "Enable infinite context window management."
 @pytest.mark.parametrize("enabled", [True, False])
 def test_enabled__over_the_threshold__compacts_only_if_set(service: Service, enabled: bool) -> None:
     path = service.create(policy={**POLICY, "enabled": enabled}, context_window=1_500)
@@ -45,7 +45,7 @@ def test_enabled__over_the_threshold__compacts_only_if_set(service: Service, ena
     assert service.get(service.create(policy={"preset": "infinite_context"}))["policy"]["enabled"] is False
 
 
-# "Compaction strategy to use."
+# > "Compaction strategy to use."
 @pytest.mark.parametrize("strategy", ["sliding", "hierarchical"])
 def test_strategy__of_the_policy__is_used_and_logged(service: Service, strategy: str) -> None:
     path = service.create(policy={**POLICY, "strategy": strategy, "preserve_recent_turns": 1})
@@ -64,7 +64,7 @@ def test_strategy__not_set_or_unknown__is_sliding_or_refused(service: Service) -
     assert service.post("conversations", body, status=400)["errors"][0]["attr"] == "policy.strategy"
 
 
-# "Trigger compaction when context reaches this fraction of max tokens (0–1)."
+# > "Trigger compaction when context reaches this fraction of max tokens (0–1)."
 def test_threshold__reached__triggers_and_one_token_less_does_not(service: Service) -> None:
     size = sized(service, turns(1, 2))
     for limit, triggers in ((size, True), (size + 1, False)):
@@ -84,7 +84,7 @@ def test_threshold__outside_of_its_range__is_refused(service: Service, threshold
     assert service.post("conversations", body, status=400)["errors"][0]["attr"] == "policy.threshold"
 
 
-# "Turns kept as they are, newest first (two messages a turn), while older messages remain to summarize."
+# > "Turns kept as they are, newest first (two messages a turn), while older messages remain to summarize."
 @pytest.mark.parametrize(("turns_kept", "kept"), [(2, [4, 5]), (20, [])])
 def test_preserve_recent_turns__older_messages_remain__newest_turns_stay(
     service: Service, turns_kept: int, kept: list[int]
@@ -97,7 +97,7 @@ def test_preserve_recent_turns__older_messages_remain__newest_turns_stay(
     assert service.context(path)["messages"][1:] == turns(*(kept or numbers[-20:]))
 
 
-# "A conversation shorter than that, over its threshold all the same, gives up its two oldest messages"
+# > "A conversation shorter than that, over its threshold all the same, gives up its two oldest messages"
 def test_preserve_recent_turns__conversation_is_shorter__gives_up_its_two_oldest_messages(service: Service) -> None:
     talk = turns(1, 2, 3)
     limit = sized(service, talk) - 20
@@ -142,7 +142,7 @@ def test_preserve_recent_turns__context_does_not_fit__one_compaction_makes_room_
     assert context["meter"]["tokens"] <= 0.5 * context["meter"]["limit"] + 200  # the summary need not hit its target
 
 
-# "the newest message is never summarized"
+# > "the newest message is never summarized"
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_newest_message__any_length__is_never_summarized(service: Service, count: int) -> None:
     path = service.create(policy=POLICY, context_window=600)
@@ -153,7 +153,7 @@ def test_newest_message__any_length__is_never_summarized(service: Service, count
     assert service.context(path)["messages"][-1] == talk[-1]
 
 
-# "Transparency logging level."
+# > "Transparency logging level."
 @pytest.mark.parametrize("level", ["full", "summary", "silent"])
 def test_transparency__level__is_kept_with_the_log_entry(service: Service, level: str) -> None:
     path = service.create(policy={**POLICY, "transparency": level, "preserve_recent_turns": 1})
@@ -164,7 +164,7 @@ def test_transparency__level__is_kept_with_the_log_entry(service: Service, level
     assert service.get(service.create(policy=POLICY))["policy"]["transparency"] == "summary"
 
 
-# "Max compaction log entries retained in memory."
+# > "Max compaction log entries retained in memory."
 def test_log_retention__not_set__is_100_entries(service: Service) -> None:
     assert service.get(service.create(policy=POLICY))["policy"]["log_retention"] == 100
 
@@ -179,7 +179,7 @@ def test_log__entries__outlive_the_process(service: Service) -> None:
     assert service.get(f"{path}/stats")["compactions"] == 3
 
 
-# "Token budget for the rolling summary chain header."
+# > "Token budget for the rolling summary chain header."
 def test_summary_chain__model_writes_too_much__stays_within_its_budget(
     service: Service, models: Control, model: str
 ) -> None:
@@ -204,7 +204,7 @@ def test_summary_chain__many_nodes__stay_within_their_budget_together(service: S
     assert sum(node["tokens"] for node in nodes) <= 500
 
 
-# "Target compression ratio for summaries (e.g. 8 = 8:1)."
+# > "Target compression ratio for summaries (e.g. 8 = 8:1)."
 @pytest.mark.parametrize("ratio", [None, 4])
 def test_compression_ratio__of_the_span__is_the_length_the_model_is_asked_for(
     service: Service, models: Control, model: str, ratio: int | None
@@ -220,7 +220,7 @@ def test_compression_ratio__of_the_span__is_the_length_the_model_is_asked_for(
     assert entry["compression_ratio"] > (ratio or 8) / 2
 
 
-# "Writes the summaries." "Model ID for summarization calls."
+# > "Writes the summaries." "Model ID for summarization calls."
 def test_model__of_the_policy__writes_the_summaries(service: Service, models: Control, model: str) -> None:
     service.summarizer(models, f"other-{model}")
     path = service.create(policy={**POLICY, "preserve_recent_turns": 1, "summarizer_model": model})
@@ -231,7 +231,7 @@ def test_model__of_the_policy__writes_the_summaries(service: Service, models: Co
     assert models.calls(f"other-{model}") == []
 
 
-# "falls back to the reflector's, the observer's or the feature-detection invoker"
+# > "falls back to the reflector's, the observer's or the feature-detection invoker"
 def test_model__fails__the_next_one_writes(service: Service, models: Control, model: str) -> None:
     models.script(model, "status:401")
     service.summarizer(models, model, f"next-{model}")
@@ -241,7 +241,7 @@ def test_model__fails__the_next_one_writes(service: Service, models: Control, mo
     assert (entry["outcome"], entry["method"], entry["model"]) == ("applied", "llm", f"next-{model}")
 
 
-# "without any, and when a call fails or answers nothing, compaction writes extractive summaries"
+# > "without any, and when a call fails or answers nothing, compaction writes extractive summaries"
 @pytest.mark.parametrize("behaviour", [None, "status:401", "status:503", "empty", "blank", "none"])
 def test_model__missing_failing_or_silent__summary_is_extractive_and_says_why(
     service: Service, models: Control, model: str, behaviour: str | None

@@ -21,8 +21,8 @@ def tokens(service: Service, path: str) -> int:
     return found
 
 
-# "There should be an options where you can specify a number of tokens" ...
-# "--context-compaction-max-tokens (to set the max size of the conversation before compaction"
+# > "There should be an options where you can specify a number of tokens" ...
+# > "--context-compaction-max-tokens (to set the max size of the conversation before compaction"
 def test_max_tokens__exceeded__compacts(service: Service) -> None:
     path = service.create(policy=POLICY)
     service.append(path, *turns(1, 2, 3))
@@ -54,7 +54,7 @@ def test_limit__reached_but_not_exceeded__waits_for_one_token_more(service: Serv
     service.work_off()
 
 
-# "upon surpassing the limit AFTER a completed response and before the role switches back to that of the user"
+# > "upon surpassing the limit AFTER a completed response and before the role switches back to that of the user"
 def test_trigger__request_surpasses_the_limit__waits_for_the_response(service: Service) -> None:
     path = service.create(policy={**POLICY, "max_tokens": 600})
     service.append(path, *turns(1))
@@ -67,7 +67,7 @@ def test_trigger__request_surpasses_the_limit__waits_for_the_response(service: S
     assert service.compactions(path)[0]["outcome"] == "applied"
 
 
-# "before the model initiates it's next action in navigator mode"
+# > "before the model initiates it's next action in navigator mode"
 def test_trigger__in_the_middle_of_an_action__waits_for_its_result(service: Service) -> None:
     path = service.create(policy={**POLICY, "max_tokens": 600})
     service.append(path, *turns(1, times=8))
@@ -81,8 +81,8 @@ def test_trigger__in_the_middle_of_an_action__waits_for_its_result(service: Serv
     assert shown[1:] == [user(3, 20), call(3), result(3)]  # what the next action needs is there
 
 
-# "The model is sent a current copy of the conversation and asked to summarize it"
-# "Split the response into: Overall Goal / Next Steps (where it makes a checklist for itself on what is done and what is
+# > "The model is sent a current copy of the conversation and asked to summarize it"
+# > "Split the response into: Overall Goal / Next Steps (where it makes a checklist for itself on what is done and what is
 # left to do) / Active files (any files current used in the context window)"
 def test_summary__asked_of_the_model__reads_the_conversation_and_has_three_parts(
     service: Service, models: Control, model: str
@@ -110,7 +110,7 @@ def test_summary__asked_of_the_model__reads_the_conversation_and_has_three_parts
     assert {"- src/module_1.py", "- src/module_2.py"} <= set(files["text"].splitlines())
 
 
-# "(any files current used in the context window)"
+# > "(any files current used in the context window)"
 def test_active_files__named_in_a_tool_call__are_listed(service: Service) -> None:
     path = service.create(policy=POLICY)
     service.append(path, *turns(1), user(2), call(7), result(7), assistant(2), *turns(3))
@@ -120,7 +120,7 @@ def test_active_files__named_in_a_tool_call__are_listed(service: Service) -> Non
     assert "src/module_3.py" not in files  # only in what stays
 
 
-# "Upon retrieving the response, we remove all aspects of the conversation prior to the penultimate turn of the
+# > "Upon retrieving the response, we remove all aspects of the conversation prior to the penultimate turn of the
 # conversation (e.g. the user's last request and the model's last response) and replace it with the summarized context"
 def test_context__after_the_summary__is_summary_last_request_and_last_response(
     service: Service, models: Control, model: str
@@ -158,7 +158,7 @@ def test_context__compacted_again__has_one_summary_of_everything_before(service:
     assert sum(entry["outcome"] == "applied" for entry in service.compactions(path)) >= 2
 
 
-# "--enable-context-compaction (to enable the feature, default false)"
+# > "--enable-context-compaction (to enable the feature, default false)"
 @pytest.mark.parametrize("policy", [{"preset": "navigator"}, {"preset": "navigator", "enabled": False}, {}])
 def test_enabled__not_set__never_compacts_by_itself(service: Service, policy: dict[str, Any]) -> None:
     path = service.create(policy={**policy, "max_tokens": 100})
@@ -169,12 +169,12 @@ def test_enabled__not_set__never_compacts_by_itself(service: Service, policy: di
     service.work_off()
 
 
-# "--context-compaction-summary-tokens (the maximum size of the stored summary, default 4k tokens"
+# > "--context-compaction-summary-tokens (the maximum size of the stored summary, default 4k tokens"
 def test_summary_tokens__not_set__are_4k(service: Service) -> None:
     assert service.get(service.create(policy=POLICY))["policy"]["summary_max_tokens"] == 4096
 
 
-# "summaries bigger than this must be re-summarized to be smaller until they fit in the limit"
+# > "summaries bigger than this must be re-summarized to be smaller until they fit in the limit"
 def test_summary__over_its_limit__is_summarised_again_until_it_fits(
     service: Service, models: Control, model: str
 ) -> None:
@@ -209,7 +209,7 @@ def test_summary__model_never_gets_shorter__is_cut_and_fits_all_the_same(
     assert counter_for("o200k_base", 1.0).text(entry["summary"]) <= 220
 
 
-# "New flags necessary": what the three set is what the preset's policy holds.
+# > "New flags necessary": what the three set is what the preset's policy holds.
 def test_flags__all_three__map_to_fields_of_the_policy(service: Service) -> None:
     flags = {"enabled": True, "max_tokens": 20_000, "summary_max_tokens": 1_000}
     told = service.get(service.create(policy={"preset": "navigator", **flags}, context_window=None))

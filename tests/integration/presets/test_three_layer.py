@@ -40,9 +40,9 @@ def long_talk(characters: int) -> list[Any]:
     return messages
 
 
-# "Schicht 1 · micro_compact (jede Runde still)": "Vor jedem LLM-Aufruf wird ausgeführt: alte tool_results außer den
+# > "Schicht 1 · micro_compact (jede Runde still)": "Vor jedem LLM-Aufruf wird ausgeführt: alte tool_results außer den
 # letzten 3 werden durch Platzhalter ersetzt"
-# "Die Simulation zeigt 10 Interaktionsrunden Schritt für Schritt, mit micro_compact vor jeder Runde. Beobachte wie alte
+# > "Die Simulation zeigt 10 Interaktionsrunden Schritt für Schritt, mit micro_compact vor jeder Runde. Beobachte wie alte
 # tool_results zu [Previous: ...] werden, während die letzten 3 vollständig bleiben."
 def test_micro__ten_rounds__all_but_the_newest_three_results_are_placeholders(service: Service) -> None:
     path = service.create(policy=POLICY)
@@ -56,7 +56,7 @@ def test_micro__ten_rounds__all_but_the_newest_three_results_are_placeholders(se
         assert [shown[f"call_{n}"] for n in new] == [result(n)["content"] for n in new]
 
 
-# "tool_use_id": "toolu_01A", "content": "[Previous: used bash]"
+# > "tool_use_id": "toolu_01A", "content": "[Previous: used bash]"
 def test_micro__placeholder__is_exactly_the_result_with_another_content(service: Service) -> None:
     path = service.create(policy=POLICY)
     service.append(path, user(0))
@@ -66,7 +66,7 @@ def test_micro__placeholder__is_exactly_the_result_with_another_content(service:
     assert service.context(path)["masked"] == [3]
 
 
-# "(jede Runde still)": nobody is asked, nothing is lost.
+# > "(jede Runde still)": nobody is asked, nothing is lost.
 def test_micro__rounds__make_no_compaction_and_keep_the_originals(service: Service) -> None:
     path = service.create(policy={"preset": "three_layer"})
     talk = [user(0), *(message for n in range(1, 8) for message in (call(n), result(n)))]
@@ -76,7 +76,8 @@ def test_micro__rounds__make_no_compaction_and_keep_the_originals(service: Servi
     assert transcript(service, path) == talk
 
 
-# "Ausnahme: read_file-Ergebnisse werden nie komprimiert." "PRESERVE_RESULT_TOOLS = {"read_file"}  # niemals komprimieren"
+# > "Ausnahme: read_file-Ergebnisse werden nie komprimiert."
+# > PRESERVE_RESULT_TOOLS = {"read_file"}  # niemals komprimieren
 def test_micro__read_file__is_never_replaced(service: Service) -> None:
     path = service.create(policy=POLICY)
     service.append(path, user(0))
@@ -95,7 +96,7 @@ def test_micro__other_tools_to_preserve__replace_the_list(service: Service) -> N
     assert shown_results(service, path)["call_2"] == result(2)["content"]
 
 
-# "Die günstigste Schicht" comes first: where it is enough, no model is called.
+# > "Die günstigste Schicht" comes first: where it is enough, no model is called.
 def test_micro__brings_the_context_under_the_threshold__nothing_is_summarised(service: Service) -> None:
     path = service.create(policy={**POLICY, "max_tokens": 2_500})
     service.append(path, user(0))
@@ -105,8 +106,8 @@ def test_micro__brings_the_context_under_the_threshold__nothing_is_summarised(se
     assert service.compactions(path) == []
 
 
-# "s06 setzt einen Schwellenwert (Standard: 50.000 Token)"
-# "1. Token schätzen: len(str(messages)) // 4 (grob, aber ausreichend)." "2. Schwellenwert überschritten"
+# > "s06 setzt einen Schwellenwert (Standard: 50.000 Token)"
+# > "1. Token schätzen: len(str(messages)) // 4 (grob, aber ausreichend)." "2. Schwellenwert überschritten"
 @pytest.mark.parametrize(("characters", "triggers"), [(4 * 50_001 - 1, False), (4 * 50_001, True)])
 def test_auto__characters_by_four__trigger_above_50000(service: Service, characters: int, triggers: bool) -> None:
     # Messages only: what system prompt and tools hold does not count.
@@ -116,7 +117,7 @@ def test_auto__characters_by_four__trigger_above_50000(service: Service, charact
     service.work_off()
 
 
-# "vollständiges Transcript in .transcripts/transcript_TIMESTAMP.jsonl speichern (Backup)"
+# > "vollständiges Transcript in .transcripts/transcript_TIMESTAMP.jsonl speichern (Backup)"
 def test_auto__after_it__every_original_can_be_read(service: Service) -> None:
     path = service.create(policy={**POLICY, "max_tokens": 700}, system="You mend modules.")
     talk = [*turns(1), user(2), *(message for n in range(1, 7) for message in (call(n), result(n))), *turns(3)]
@@ -131,8 +132,8 @@ def test_auto__after_it__every_original_can_be_read(service: Service) -> None:
     assert [one["message"] for one in behind] == talk[: node["to_position"]]
 
 
-# "3. LLM generiert eine Zusammenfassung des Gesprächsverlaufs."
-# "4. messages wird komplett durch einen "[compressed] SUMMARY..."-Eintrag ersetzt."
+# > "3. LLM generiert eine Zusammenfassung des Gesprächsverlaufs."
+# > "4. messages wird komplett durch einen "[compressed] SUMMARY..."-Eintrag ersetzt."
 def test_auto__over_the_threshold__one_compressed_entry_replaces_all_messages(
     service: Service, models: Control, model: str
 ) -> None:
@@ -152,7 +153,7 @@ def test_auto__over_the_threshold__one_compressed_entry_replaces_all_messages(
     assert (entry["outcome"], entry["to_position"]) == ("applied", 6)
 
 
-# "spezifische Tool-Ausgaben und Gesprächsdetails gehen verloren, nur die Zusammenfassung bleibt. Aber der Agent kann
+# > "spezifische Tool-Ausgaben und Gesprächsdetails gehen verloren, nur die Zusammenfassung bleibt. Aber der Agent kann
 # weiterarbeiten — das ist der Kerngewinn."
 def test_auto__after_it__the_agent_goes_on(service: Service) -> None:
     path = service.create(policy={**POLICY, "max_tokens": 700})
@@ -184,7 +185,7 @@ def test_auto__in_the_middle_of_an_action__keeps_the_results_not_seen_yet(servic
     assert rest[-2:] == [call(1), result(1, 30)]
 
 
-# "Das Modell bekommt ein compact-Tool und kann es aktiv anfordern"
+# > "Das Modell bekommt ein compact-Tool und kann es aktiv anfordern"
 @pytest.mark.parametrize("fmt", ["openai", "anthropic"])
 def test_manual__tool__takes_a_focus(service: Service, fmt: str) -> None:
     tool = service.get(f"tools/compact?format={fmt}")
@@ -195,8 +196,8 @@ def test_manual__tool__takes_a_focus(service: Service, fmt: str) -> None:
     assert schema["required"] == []
 
 
-# "Funktioniert wie auto_compact, akzeptiert aber einen focus-Parameter, der die Zusammenfassung steuert."
-# tool_use("compact", focus="keep the API design decisions")
+# > "Funktioniert wie auto_compact, akzeptiert aber einen focus-Parameter, der die Zusammenfassung steuert."
+# > tool_use("compact", focus="keep the API design decisions")
 @pytest.mark.parametrize("enabled", [True, False])
 def test_manual__with_focus__works_like_auto_and_steers_the_summary(
     service: Service, models: Control, model: str, enabled: bool
