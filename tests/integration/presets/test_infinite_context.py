@@ -154,14 +154,22 @@ def test_newest_message__any_length__is_never_summarized(service: Service, count
 
 
 # > "Transparency logging level."
-@pytest.mark.parametrize("level", ["full", "summary", "silent"])
-def test_transparency__level__is_kept_with_the_log_entry(service: Service, level: str) -> None:
-    path = service.create(policy={**POLICY, "transparency": level, "preserve_recent_turns": 1})
-    service.append(path, *turns(1, 2))
+@pytest.mark.parametrize("level", [None, "full", "summary", "silent"])
+def test_transparency__level__says_how_much_the_log_tells(
+    service: Service, models: Control, model: str, level: str | None
+) -> None:
+    service.summarizer(models, models.script(model, "fixed_tokens:120"))  # too short to name everything
+    path = service.create(policy={**POLICY, "transparency": level, "preserve_recent_turns": 1}, context_window=None)
+    service.append(path, *turns(*range(12)))
     entry = service.compact(path)
-    assert entry["outcome"] == "applied"
-    assert service.row(entry["id"]).policy["transparency"] == level
-    assert service.get(service.create(policy=POLICY))["policy"]["transparency"] == "summary"
+
+    assert (entry["outcome"], entry["trigger"]) == ("applied", "manual")
+    assert entry["tokens_in"] > entry["tokens_out"] > 0
+    assert bool(entry["summary"]) is (level != "silent")
+    assert bool(entry["entities"]) is (level != "silent")
+    assert bool(entry["dropped_content"]) is (level == "full")
+    (node,) = service.get(f"{path}/summaries?state=active")["data"]
+    assert node["text"]  # the agent's summary, whatever the log tells
 
 
 # > "Max compaction log entries retained in memory."
@@ -169,13 +177,15 @@ def test_log_retention__not_set__is_100_entries(service: Service) -> None:
     assert service.get(service.create(policy=POLICY))["policy"]["log_retention"] == 100
 
 
-def test_log__entries__outlive_the_process(service: Service) -> None:
-    """Rows, not memory: the counters and the entry stay whatever the retention of texts is."""
+def test_log_retention__more_entries__older_ones_keep_their_numbers_only(service: Service) -> None:
     path = service.create(policy={**POLICY, "log_retention": 1, "preserve_recent_turns": 1})
     for number in range(3):
         service.append(path, *turns(2 * number, 2 * number + 1))
         service.compact(path)
-    assert [entry["outcome"] for entry in service.compactions(path)] == ["applied"] * 3
+    log = service.compactions(path)
+    assert [entry["outcome"] for entry in log] == ["applied"] * 3
+    assert [bool(entry["summary"]) for entry in log] == [False, False, True]
+    assert all(entry["tokens_in"] for entry in log)
     assert service.get(f"{path}/stats")["compactions"] == 3
 
 

@@ -82,8 +82,8 @@ def test_trigger__in_the_middle_of_an_action__waits_for_its_result(service: Serv
 
 
 # > "The model is sent a current copy of the conversation and asked to summarize it"
-# > "Split the response into: Overall Goal / Next Steps (where it makes a checklist for itself on what is done and what is
-# left to do) / Active files (any files current used in the context window)"
+# > "Split the response into: Overall Goal / Next Steps (where it makes a checklist for itself on what is done and what
+# is left to do) / Active files (any files current used in the context window)"
 def test_summary__asked_of_the_model__reads_the_conversation_and_has_three_parts(
     service: Service, models: Control, model: str
 ) -> None:

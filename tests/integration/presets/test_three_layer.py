@@ -42,8 +42,8 @@ def long_talk(characters: int) -> list[Any]:
 
 # > "Schicht 1 · micro_compact (jede Runde still)": "Vor jedem LLM-Aufruf wird ausgeführt: alte tool_results außer den
 # letzten 3 werden durch Platzhalter ersetzt"
-# > "Die Simulation zeigt 10 Interaktionsrunden Schritt für Schritt, mit micro_compact vor jeder Runde. Beobachte wie alte
-# tool_results zu [Previous: ...] werden, während die letzten 3 vollständig bleiben."
+# > "Die Simulation zeigt 10 Interaktionsrunden Schritt für Schritt, mit micro_compact vor jeder Runde. Beobachte wie
+# alte tool_results zu [Previous: ...] werden, während die letzten 3 vollständig bleiben."
 def test_micro__ten_rounds__all_but_the_newest_three_results_are_placeholders(service: Service) -> None:
     path = service.create(policy=POLICY)
     service.append(path, user(0))
@@ -64,6 +64,17 @@ def test_micro__placeholder__is_exactly_the_result_with_another_content(service:
         service.append(path, call(number), result(number))
     assert service.context(path)["messages"][2] == {**result(1), "content": "[Previous: used bash]"}
     assert service.context(path)["masked"] == [3]
+
+
+def test_micro__placeholder_in_anthropics_format__is_the_block_of_the_lesson(service: Service) -> None:
+    path = service.create(policy=POLICY, format="anthropic")
+    service.append(path, {"role": "user", "content": "Mend the modules."})
+    for letter in "ABCD":
+        use = {"type": "tool_use", "id": f"toolu_01{letter}", "name": "bash", "input": {"command": "make"}}
+        block = {"type": "tool_result", "tool_use_id": f"toolu_01{letter}", "content": f"line {letter}\n" * 40}
+        service.append(path, {"role": "assistant", "content": [use]}, {"role": "user", "content": [block]})
+    placeholder = {"type": "tool_result", "tool_use_id": "toolu_01A", "content": "[Previous: used bash]"}
+    assert service.context(path)["messages"][2] == {"role": "user", "content": [placeholder]}
 
 
 # > "(jede Runde still)": nobody is asked, nothing is lost.
