@@ -10,6 +10,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from math import inf
 
 from compaction_service.engine.exchanges import edge_before, exchange_at, group, last_completed, protected_from
 from compaction_service.engine.types import Entry, Exchange, Plan
@@ -18,7 +19,6 @@ NOTHING_LIVE = "nothing_live"  # there are no live messages
 PROTECTED = "protected"  # the oldest live exchange is open, unseen or unanswered
 NOTHING_OLDER = "nothing_older"  # no whole exchange is older than what is to stay
 ONLY_CARRIED = "only_carried"  # whatever could be covered would be shown verbatim all the same
-OVERFLOW_TARGET = 0.5  # of the limit: what a policy without a target gets for a context that does not fit
 
 
 def plan(
@@ -46,9 +46,8 @@ def plan(
     pass its exchange with them. `fixed_tokens`: system and tools. `kept_summaries_tokens`: active nodes that stay;
     `replaced_summaries_tokens`: those the new summary replaces. `ratio`, `bound`: of the new summary (semantics 7).
 
-    `target`: the share of `limit` to get under, where kept exchanges are given up for it, oldest first. 0: they are
-    given up to get under the limit only, which the next trigger would do in more steps; but a context over `room`
-    (window - reserve) goes down to `OVERFLOW_TARGET`, so that the next messages do not bring it there again.
+    `target`: the share of `limit` to get under, where kept exchanges are given up for it, oldest first; 0: they are
+    kept. Whatever it is, a context over `room` (window - reserve) gives them up until it fits.
 
     `up_to` (a position, included) and `before` (the position of the exchange that calls the compact tool) say how far
     to cover instead of `preserve_recent_turns`; `target` then goes no further than they ask.
@@ -71,16 +70,14 @@ def plan(
     )
 
     today = fixed_tokens + kept_summaries_tokens + replaced_summaries_tokens + _tokens(carried_now) + costs.shown[-1]
-    aim = OVERFLOW_TARGET if target == 0 and today > room else target
+    aim = target * limit if target > 0 else room if today > room else inf
     protected = protected_from(live, exchanges)
     asked, most = _asked(live, exchanges, preserve_recent_turns, up_to, before)
     most = min(most, protected)
     least = next((number for number in range(len(exchanges)) if number not in staying), len(exchanges)) + 1
     count = min(asked, most)
-    while count < most and (count < least or not _reached(costs.context(count), aim, limit)):
+    while count < most and (count < least or costs.context(count) > aim):
         count += 1
-    while count > max(asked, least) and count - 1 in staying:  # shown all the same: nothing is won by covering it
-        count -= 1
 
     if count < least:
         return Plan(

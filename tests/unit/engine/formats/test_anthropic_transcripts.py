@@ -94,6 +94,7 @@ def _compacted(system_: Any, entries: tuple[Entry, ...], rng: random.Random, tok
         keep_first_user_request=rng.random() < 0.5,
         target=rng.choice([0, 0.5]),
         limit=8000,
+        room=8000,
         fixed_tokens=0,
         kept_summaries_tokens=0,
         ratio=8,
