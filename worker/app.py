@@ -43,7 +43,10 @@ app.conf.update(
     },
     visibility_timeout=limits.VISIBILITY_TIMEOUT,
     timezone="UTC",
-    beat_schedule={"sweep": {"task": "compactions.sweep", "schedule": limits.SWEEP, "options": {"expires": 5}}},
+    beat_schedule={
+        "sweep": {"task": "compactions.sweep", "schedule": limits.SWEEP, "options": {"expires": 5}},
+        "expire": {"task": "conversations.expire", "schedule": limits.EXPIRE, "options": {"expires": limits.EXPIRE}},
+    },
     beat_schedule_filename=os.environ.get("BEAT_SCHEDULE", "/tmp/compaction-beat-schedule"),  # noqa: S108 -- holds no data
 )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 from compaction_service.compactions import claims, jobs, wakeup
+from compaction_service.conversations import retention
 from worker import limits
 from worker.app import app
 
@@ -28,3 +29,9 @@ def sweep() -> None:
     count = claims.due(limit=limits.SWEEP_WAKES)
     if count:
         wakeup.wake(count, expires=2 * limits.SWEEP)
+
+
+@app.task(name="conversations.expire")
+def expire() -> None:
+    """Erase the conversations that were untouched for longer than their tenant keeps them. Harmless twice."""
+    retention.conversations_expire()

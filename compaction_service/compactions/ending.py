@@ -51,7 +51,9 @@ def end(compaction: Compaction, conversation: Conversation, terms: Terms, outcom
     conversation.compaction_state = CompactionState.IDLE
     conversation.compaction_live = None
     conversation.compaction_last = compaction.id
-    conversation.retry_from_tokens = None if outcome == Outcome.APPLIED else requests.retry_gate(conversation, terms)
+    # A stale one says nothing about what a compaction could do: the input has changed since (semantics 4).
+    gated = outcome not in (Outcome.APPLIED, Outcome.STALE)
+    conversation.retry_from_tokens = requests.retry_gate(conversation, terms) if gated else None
     follower = _next(compaction, conversation)
     if not commit(conversation):
         raise RuntimeError("a locked conversation changed under its lock")

@@ -9,9 +9,9 @@ from django.utils import timezone
 from compaction_service.api.errors import ApiError
 from compaction_service.compactions import requests
 from compaction_service.compactions.models import Compaction, NodeState, Outcome, Summary
-from compaction_service.conversations.models import Conversation, Message
+from compaction_service.conversations.models import Conversation
 from compaction_service.conversations.rows import PLANNING_FIELDS, entry_of
-from compaction_service.conversations.selectors import active_nodes, shown_entries
+from compaction_service.conversations.selectors import active_nodes, messages_of, shown_entries
 from compaction_service.conversations.state import commit, measure
 from compaction_service.conversations.terms import terms_of
 from compaction_service.engine.exchanges import group
@@ -21,7 +21,8 @@ from tenants.models import Tenant
 def compaction_revert(tenant: Tenant, compaction_id: uuid.UUID) -> Compaction:
     """Undo it: its node is `reverted`, what it superseded or merged is active again, its span live again.
 
-    Raises `ApiError` 404, or 409 unless it is the conversation's newest applied compaction and none is live.
+    Raises `ApiError` 404, or 409 unless it is the conversation's newest applied compaction, none is live, and no
+    erasure made its summary stale (semantics 9): what it had replaced was then made live already.
     """
     compaction = compaction_get(compaction_id)
     conversation = Conversation.objects.select_for_update().get(id=compaction.conversation_id)
@@ -36,6 +37,10 @@ def compaction_revert(tenant: Tenant, compaction_id: uuid.UUID) -> Compaction:
     )
     if newest is None or newest.id != compaction.id:
         raise ApiError(409, "not_newest", "Only the newest applied compaction can be reverted.")
+    if newest.nodes.filter(state=NodeState.STALE).exists():
+        raise ApiError(
+            409, "summary_stale", "Messages under its summary were erased since: there is nothing left to undo."
+        )
     if not Compaction.objects.filter(id=newest.id, reverted_at=None).update(reverted_at=timezone.now()):
         raise ApiError(409, "not_newest", "It was reverted already.")
     Summary.objects.filter(compaction_id=newest.id, state=NodeState.ACTIVE).update(state=NodeState.REVERTED)
@@ -68,7 +73,7 @@ def _uncover(conversation: Conversation, compaction: Compaction) -> None:
 
 def _pinned_exchanges(conversation: Conversation) -> set[int]:
     """Positions of the exchanges that hold a pinned message under the coverage as it is now."""
-    covered = Message.objects.filter(conversation_id=conversation.id, position__lte=conversation.covered_to)
+    covered = messages_of(conversation.id).filter(position__lte=conversation.covered_to)
     if not covered.filter(pinned=True).exists():
         return set()
     entries = [entry_of(row) for row in covered.order_by("position").values(*PLANNING_FIELDS)]

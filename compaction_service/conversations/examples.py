@@ -44,6 +44,24 @@ CONVERSATION = OpenApiExample(
         "updated_at": "2026-01-31T12:05:00Z",
     },
 )
+FORK = OpenApiExample(
+    "From before the wrong turn",
+    request_only=True,
+    value={"position": 8, "external_id": "ticket-4711-b"},
+)
+ERASED = OpenApiExample(
+    "The receipt",
+    response_only=True,
+    value={
+        "id": "01938f4e-7c1b-7def-8000-2f9b5d0c7a11",
+        "erased_at": "2026-01-31T12:06:00Z",
+        "counts": {"messages": 4, "stubs_left": 0, "summaries": 1, "compactions": 1, "idempotency_answers": 2},
+        "message_count": 8,
+        "last_position": 12,
+        "meter": METER,
+        "compaction": None,
+    },
+)
 APPEND = OpenApiExample(
     "A response with a tool call, and its result",
     request_only=True,

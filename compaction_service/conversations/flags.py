@@ -9,7 +9,13 @@ from typing import Any
 from compaction_service.api.errors import ApiError
 from compaction_service.conversations.models import Conversation, Message
 from compaction_service.conversations.rows import PLANNING_FIELDS, entry_of
-from compaction_service.conversations.selectors import active_nodes, conversation_get, message_get, shown_entries
+from compaction_service.conversations.selectors import (
+    active_nodes,
+    conversation_get,
+    message_get,
+    messages_of,
+    shown_entries,
+)
 from compaction_service.conversations.state import commit, measure, synthetic_tokens
 from compaction_service.conversations.terms import Terms, terms_of
 from compaction_service.engine import formats
@@ -63,7 +69,7 @@ def _abandon(conversation: Conversation, terms: Terms, message: Message) -> None
 
 def _carry(conversation: Conversation, terms: Terms, position: int) -> None:
     """Show or hide the exchange of a covered message after its pin changed (semantics 1, carried)."""
-    covered = Message.objects.filter(conversation_id=conversation.id, position__lte=conversation.covered_to)
+    covered = messages_of(conversation.id).filter(position__lte=conversation.covered_to)
     entries = [entry_of(row) for row in covered.order_by("position").values(*PLANNING_FIELDS)]
     exchange = _exchange(entries, position)
     conversation.carried = list(

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from compaction_service.conversations.models import Conversation, Message
 from compaction_service.conversations.rows import PLANNING_FIELDS, entry_of
+from compaction_service.conversations.selectors import messages_of
 from compaction_service.conversations.terms import Terms, trigger_tokens
 from compaction_service.engine import masking
 from compaction_service.engine.policy import Policy, crossed
@@ -65,5 +66,5 @@ def _maskable(answer: Answer, policy: Policy) -> bool:
 def _after_watermark(conversation: Conversation, rows: Sequence[Message]) -> list[Entry]:
     first_new = rows[0].position if rows else conversation.last_position + 1
     after = max(conversation.covered_to, conversation.masked_to)
-    found = Message.objects.filter(conversation_id=conversation.id, position__gt=after, position__lt=first_new)
+    found = messages_of(conversation.id).filter(position__gt=after, position__lt=first_new)
     return [entry_of(row) for row in found.order_by("position").values(*PLANNING_FIELDS)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from django.db.models import Q, QuerySet
 
@@ -46,6 +47,11 @@ def message_get(conversation: Conversation, position: int) -> Message:
     return found
 
 
+def messages_of(conversation_id: Any) -> QuerySet[Message]:
+    """The messages a context is made of: all but the erased ones; where such a one left a stub, the stub."""
+    return Message.objects.filter(Q(erased_at=None) | ~Q(body=""), conversation_id=conversation_id)
+
+
 @dataclass(frozen=True)
 class Shown:
     """The messages a context shows: carried ones and the live tail, in order."""
@@ -60,7 +66,8 @@ def shown_entries(conversation: Conversation, *, bodies: bool) -> Shown:
     if conversation.carried:
         shown |= Q(position__in=conversation.carried)
     rows = (
-        Message.objects.filter(shown, conversation_id=conversation.id)
+        messages_of(conversation.id)
+        .filter(shown)
         .order_by("position")
         .values(*(ENTRY_FIELDS if bodies else PLANNING_FIELDS))
     )
