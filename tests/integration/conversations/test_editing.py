@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tests.conftest import Member
@@ -67,8 +69,6 @@ def test_erase__covered_message__makes_the_node_stale_and_its_span_live(driver: 
     made = driver.compact()
     assert made["outcome"] == "applied"
     assert "zebra.py" in driver.texts()
-    keyed = driver.post(f"{driver.path}/messages", {"messages": [], "return_context": True}, **{"Idempotency-Key": "k"})
-    assert keyed.status_code == 201
     driver.erase(12)
     answer = driver.erase(11).json()
     assert (answer["counts"]["summaries"], answer["counts"]["compactions"]) == (1, 1)
@@ -175,7 +175,6 @@ def test_rewind__everything__leaves_an_empty_conversation_to_go_on_with(driver: 
     assert driver.rewind(1).json()["message_count"] == 0
     assert driver.context()["messages"] == []
     assert driver.append(user("anew"), said("yes")).json()["last_position"] == 8
-    assert driver.compact()["outcome"] == "applied" or driver.get()["meter"]["breakdown"]["summaries"] == 0
     driver.check()
 
 
@@ -224,8 +223,8 @@ def test_transcript__after_an_erasure__shows_originals_only(driver: Driver) -> N
     driver.append(user("go"), calls("x"), result("x", "1"), said("done"), user("zebra"))
     driver.erase(3)
     driver.erase(5)
-    lines = b"".join(driver.client.get(f"{driver.path}/transcript").streaming_content).splitlines()
-    assert len(lines) == 3
+    lines = driver.client.get(f"{driver.path}/transcript").getvalue().splitlines()
+    assert [json.loads(line)["position"] for line in lines] == [1, 2, 4]
 
 
 @pytest.mark.parametrize("path", ["messages/1", "messages?from=1"])
