@@ -57,15 +57,19 @@ types: $(READY) ## Check types
 migrations: $(READY) ## Fail where a model has no migration
 	@$(MANAGE) makemigrations --check --dry-run
 
-schema: $(READY) ## Write docs/openapi.yaml from the code
-	@$(MANAGE) spectacular --validate --fail-on-warn --file docs/openapi.yaml
+OPENAPI := compaction_service/openapi.yaml
+schema: $(READY) ## Write the OpenAPI document from the code
+	@$(MANAGE) spectacular --validate --fail-on-warn --file $(OPENAPI)
 
-schema-check: $(READY) ## Fail where docs/openapi.yaml differs from the code
-	@mkdir -p .data && $(MANAGE) spectacular --validate --fail-on-warn --file .data/openapi.yaml
-	@diff -u docs/openapi.yaml .data/openapi.yaml || { echo "docs/openapi.yaml is old: run 'make schema'." >&2; exit 1; }
+schema-check: $(READY) ## Fail where the OpenAPI document differs from the code
+	@mkdir -p .data
+	@$(MANAGE) spectacular --validate --fail-on-warn --file .data/openapi.yaml
+	@diff -u $(OPENAPI) .data/openapi.yaml || { echo "$(OPENAPI) is old: run 'make schema'." >&2; exit 1; }
 
 client: $(READY) ## Generate a Python client into .data/client
-	@mkdir -p .data && .venv/bin/openapi-python-client generate --path docs/openapi.yaml --output-path .data/client --overwrite --fail-on-warning
+	@mkdir -p .data
+	@.venv/bin/openapi-python-client generate --path $(OPENAPI) --config tests/contract/client.yaml \
+		--output-path .data/client --overwrite --fail-on-warning
 
 docker-check: $(READY) ## Check the Dockerfile and the compose file
 	@.venv/bin/hadolint docker/Dockerfile

@@ -141,22 +141,71 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
     "TITLE": "Conversation compaction service",
     "DESCRIPTION": "Store a conversation, and read back a context that fits its model.",
     "VERSION": "1",
+    # 3.1: a nullable field is plain JSON Schema there (`type: [string, "null"]`), so that any validator can judge our
+    # answers by the document, and openapi-python-client reads it. In 3.0 null has no type of its own.
     "OAS_VERSION": "3.1.0",
+    "TAGS": [
+        {"name": "conversations", "description": "An agent's conversation: its model, its policy, its meter."},
+        {"name": "messages", "description": "The originals, stored as they came and never changed."},
+        {"name": "context", "description": "What the agent sends next."},
+        {"name": "compactions", "description": "Jobs while they are live, the log ever after."},
+        {"name": "summaries", "description": "The chain of nodes that stand for covered messages."},
+        {"name": "tools", "description": "Tools for the agent's model."},
+        {"name": "tokens", "description": "Counting what is not stored."},
+        {"name": "models", "description": "The registry: windows, tokenizers, prices."},
+        {"name": "usage", "description": "What was used and what it cost."},
+        {"name": "tenant", "description": "The caller's own settings."},
+        {"name": "api-keys", "description": "The caller's keys."},
+        {"name": "admin", "description": "For the platform: all tenants. Needs a platform key or a staff session."},
+    ],
     "SERVE_INCLUDE_SCHEMA": False,
     "SCHEMA_PATH_PREFIX": "/v1",
-    "COMPONENT_SPLIT_REQUEST": True,
+    # Requests and answers have serializers of their own, whose names are then the names in generated clients.
+    "COMPONENT_SPLIT_REQUEST": False,
+    "COMPONENT_SPLIT_PATCH": False,
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "REDOC_DIST": "SIDECAR",
+    "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
     "ENUM_NAME_OVERRIDES": {
         "TenantStatus": "tenants.models.Tenant.Status",
         "Scope": "tenants.models.Scope",
+        "Format": "compaction_service.conversations.models.Format",
+        "CompactionState": "compaction_service.conversations.models.CompactionState",
+        "CompactionStatus": "compaction_service.compactions.models.Status",
+        "Outcome": "compaction_service.compactions.models.Outcome",
+        "Trigger": "compaction_service.compactions.models.Trigger",
+        "RequestedTrigger": ["manual", "overflow"],
+        "SummaryMethod": "compaction_service.compactions.models.Method",
+        "Review": "compaction_service.compactions.models.Review",
+        "PassKind": "compaction_service.compactions.models.PassKind",
+        "PassStatus": "compaction_service.compactions.models.PassStatus",
+        "NodeState": "compaction_service.compactions.models.NodeState",
+        "CountMethod": ["exact", "estimate", "calibrated"],
+        "WindowSource": ["registry", "override", "request"],
+        "ModelSource": "compaction_service.registry.models.Source",
+        "ModelCountMethod": ["exact", "estimate"],
+        "Tokenizer": "compaction_service.tokens.families.TOKENIZERS",
+        "UsageGroup": "compaction_service.usage.selectors.GROUPS",
     },
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
         "compaction_service.api.schema.add_shared_parts",
     ],
 }
+
+# The admin's look and its sidebar. Everything it loads comes from the packages' own static files.
+UNFOLD: dict[str, Any] = {
+    "SITE_TITLE": "Compaction service",
+    "SITE_HEADER": "Compaction service",
+    "SITE_SYMBOL": "compress",
+    "SITE_URL": "/docs",
+    "SHOW_VIEW_ON_SITE": False,
+    "STYLES": ["/static/tenants/admin.css"],
+    "SIDEBAR": {"navigation": "tenants.navigation.sidebar"},
+}
+DATETIME_FORMAT = "Y-m-d H:i:s"
+DATE_FORMAT = "Y-m-d"
 
 LOGGING = {
     "version": 1,

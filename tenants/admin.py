@@ -1,56 +1,145 @@
-"""Tenants and keys for the platform's staff."""
+"""Tenants, keys and staff for the platform's operators."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from django import forms
 from django.contrib import admin
-from django.db.models import Model, QuerySet
+from django.contrib.auth.admin import GroupAdmin as DjangoGroupAdmin
+from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
+from django.contrib.auth.models import Group, User
+from django.db.models import Count, IntegerField, OuterRef, QuerySet, Subquery
 from django.http import HttpRequest
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.html import format_html, format_html_join
 from unfold.admin import ModelAdmin
+from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
+from tenants import limits
 from tenants.models import ApiKey, PlatformKey, Tenant
+from tenants.platform_admin import PlatformAdmin, ReadOnlyAdmin, TenantFilter, admin_url, column
+
+# Pages of one tenant's rows, by app: this app knows no other's models.
+PAGES = {
+    "Conversations": "conversations_conversation",
+    "Compactions": "compactions_compaction",
+    "Keys": "tenants_apikey",
+    "Model calls": "usage_call",
+}
 
 
-class PlatformAdmin(ModelAdmin):  # type: ignore[misc]
-    """Base of the admin of every model with a tenant: the rows of all tenants, under the platform role."""
-
-    show_full_result_count = False  # counting all rows of a large table costs more than the page
-
-    def get_queryset(self, _request: HttpRequest) -> QuerySet[Model]:
-        manager = getattr(self.model, "unscoped", self.model._default_manager)  # noqa: SLF001
-        queryset: QuerySet[Model] = manager.all()
-        return queryset.order_by(*self.ordering) if self.ordering else queryset
-
-
-class _NotMadeHere(PlatformAdmin):
-    """Secrets are shown once, by the command or the API that makes a key."""
-
-    readonly_fields = ("prefix", "last_used_at", "created_at")
-    exclude = ("digest", "pepper")
-
-    def has_add_permission(self, _request: HttpRequest, *_args: Any) -> bool:
-        return False
+class TenantForm(forms.ModelForm):  # type: ignore[type-arg]  # no generic at run time
+    def clean_limits(self) -> dict[str, Any]:
+        given = self.cleaned_data["limits"]
+        if not isinstance(given, dict):
+            raise forms.ValidationError("Must be an object.")
+        try:
+            limits.check(given)
+        except limits.LimitError as error:
+            raise forms.ValidationError(str(error)) from None
+        return {name: value for name, value in given.items() if value is not None}
 
 
 @admin.register(Tenant)
 class TenantAdmin(PlatformAdmin):
-    list_display = ("name", "status", "weight", "created_at")
+    """Status, limits and weight are the platform's to set; policy and summarizer are the tenant's own."""
+
+    form = TenantForm
+    list_display = ("name", "status_label", "keys", "own_limits", "weight", "created_at")
     list_filter = ("status",)
-    search_fields = ("name",)
-    exclude = ("summarizer_key",)
-    ordering = ("-id",)
+    search_fields = ("name__istartswith", "id__exact")
+    search_help_text = "Beginning of a name"
+    actions = None
+    fields = ("name", "status", "limits", "weight", "pages", "policy", "summarizer", "redaction", "retention_days",
+              "created_at")  # fmt: skip
+    readonly_fields = ("pages", "policy", "summarizer", "redaction", "retention_days", "created_at")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        alive = ApiKey.unscoped.filter(tenant_id=OuterRef("id"), revoked_at=None).order_by().values("tenant_id")
+        count = Subquery(alive.annotate(count=Count("id")).values("count"), output_field=IntegerField())
+        found: QuerySet[Any] = super().get_queryset(request)
+        return found.defer("summarizer_key").annotate(key_count=count)
+
+    def get_search_results(
+        self, _request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        return queryset.filter(name__istartswith=search_term.strip()) if search_term else queryset, False
+
+    def has_delete_permission(self, _request: HttpRequest, _obj: Any = None) -> bool:
+        return False
+
+    @column("status", label={"active": "success", "suspended": "danger"})
+    def status_label(self, tenant: Tenant) -> str:
+        return tenant.status
+
+    @column("keys")
+    def keys(self, tenant: Any) -> str:
+        return format_html(
+            '<a href="{}?tenant={}">{}</a>', admin_url(ApiKey, "changelist"), tenant.id, tenant.key_count or 0
+        )
+
+    @column("own limits")
+    def own_limits(self, tenant: Tenant) -> str:
+        return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in tenant.limits.items())
+
+    @column("pages")
+    def pages(self, tenant: Tenant) -> str:
+        links = ((reverse(f"admin:{name}_changelist"), tenant.id, title) for title, name in PAGES.items())
+        return format_html_join(" · ", '<a class="review-link" href="{}?tenant={}">{}</a>', links)
+
+
+class _KeyAdmin(ReadOnlyAdmin):
+    """Keys are made by the API or a command, which show the secret once; here they can be revoked."""
+
+    exclude = ("digest", "pepper")
+    actions = ("revoke",)
+
+    @column("state", label={"valid": "success", "expired": "warning", "revoked": "danger"})
+    def state(self, key: ApiKey | PlatformKey) -> str:
+        if key.revoked_at is not None:
+            return "revoked"
+        return "expired" if key.expires_at is not None and key.expires_at <= timezone.now() else "valid"
+
+    def has_revoke_permission(self, request: HttpRequest) -> bool:
+        allowed: bool = request.user.has_perm(f"tenants.change_{self.opts.model_name}")
+        return allowed
+
+    @admin.action(description="Revoke the selected keys", permissions=["revoke"])
+    def revoke(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+        revoked = queryset.order_by().filter(revoked_at=None).update(revoked_at=timezone.now())
+        self.message_user(request, f"{revoked} keys revoked.")
 
 
 @admin.register(ApiKey)
-class ApiKeyAdmin(_NotMadeHere):
-    list_display = ("prefix", "name", "tenant", "scopes", "expires_at", "revoked_at", "last_used_at")
+class ApiKeyAdmin(_KeyAdmin):
+    list_display = ("prefix", "name", "tenant", "scopes", "state", "expires_at", "last_used_at")
+    list_filter = (TenantFilter,)
     list_select_related = ("tenant",)
-    search_fields = ("prefix", "name", "tenant__name")
-    ordering = ("-id",)
+    list_only = ("prefix", "name", "scopes", "expires_at", "revoked_at", "last_used_at", "tenant__name")
+    search_fields = ("prefix__startswith",)
+    search_help_text = "Beginning of a key's prefix"
 
 
 @admin.register(PlatformKey)
-class PlatformKeyAdmin(_NotMadeHere):
-    list_display = ("prefix", "name", "expires_at", "revoked_at", "last_used_at")
-    ordering = ("-id",)
+class PlatformKeyAdmin(_KeyAdmin):
+    list_display = ("prefix", "name", "state", "expires_at", "last_used_at")
+
+
+admin.site.unregister(User)
+admin.site.unregister(Group)
+
+
+@admin.register(User)
+class UserAdmin(DjangoUserAdmin, ModelAdmin):  # type: ignore[misc, type-arg]
+    """Staff."""
+
+    form = UserChangeForm
+    add_form = UserCreationForm
+    change_password_form = AdminPasswordChangeForm
+
+
+@admin.register(Group)
+class GroupAdmin(DjangoGroupAdmin, ModelAdmin):  # type: ignore[misc]
+    """Staff who may do the same."""

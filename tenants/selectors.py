@@ -73,6 +73,11 @@ def tenant_get(tenant_id: UUID | None = None) -> Tenant:
     return Tenant.objects.get(id=tenant_id or required_tenant())
 
 
+def tenant_list() -> QuerySet[Tenant]:
+    """All tenants, under the platform role."""
+    return Tenant.objects.all()
+
+
 def key_list() -> QuerySet[ApiKey]:
     """Keys of the tenant in scope that are not revoked."""
     return ApiKey.objects.filter(revoked_at=None)

@@ -53,9 +53,9 @@ class SummarizerSerializer(StrictSerializer):
 class SummarizerViewSerializer(serializers.Serializer[Any]):
     """The summarizer's settings as stored; fields that are not set are null."""
 
-    model = serializers.CharField(allow_null=True)
-    fallback_models = serializers.ListField(child=serializers.CharField())
-    api_base = serializers.CharField(allow_null=True)
+    model = serializers.CharField(allow_null=True, help_text="The model; null: summaries are extractive.")
+    fallback_models = serializers.ListField(child=serializers.CharField(), help_text="Tried in order when it fails.")
+    api_base = serializers.CharField(allow_null=True, help_text="Base URL of the provider; null: the provider's own.")
     api_key_set = serializers.BooleanField(help_text="Whether a provider's key is stored.")
     extra_headers = serializers.DictField(child=serializers.CharField(), help_text="Shown as they are.")
 
@@ -63,10 +63,10 @@ class SummarizerViewSerializer(serializers.Serializer[Any]):
 class LimitsSerializer(serializers.Serializer[Any]):
     """What the tenant may use; null: no limit. Set by the platform."""
 
-    requests_per_minute = serializers.IntegerField(allow_null=True)
-    max_body_bytes = serializers.IntegerField()
+    requests_per_minute = serializers.IntegerField(allow_null=True, help_text="Beyond it: 429.")
+    max_body_bytes = serializers.IntegerField(help_text="Of one request; beyond it: 413.")
     conversations = serializers.IntegerField(allow_null=True, help_text="Stored at once.")
-    stored_tokens = serializers.IntegerField(allow_null=True)
+    stored_tokens = serializers.IntegerField(allow_null=True, help_text="Of all stored messages.")
     compactions_in_flight = serializers.IntegerField(help_text="Model calls at once.")
     monthly_budget = serializers.DecimalField(
         16, 6, allow_null=True, coerce_to_string=False, help_text="US dollars of model calls in a calendar month, UTC."
@@ -76,16 +76,18 @@ class LimitsSerializer(serializers.Serializer[Any]):
 class TenantSerializer(serializers.Serializer[Any]):
     """A tenant as it sees itself."""
 
-    id = serializers.UUIDField()
-    name = serializers.CharField()
-    status = serializers.ChoiceField(Tenant.Status.choices)
+    id = serializers.UUIDField(help_text="Time-ordered.")
+    name = serializers.CharField(help_text="Given by the platform.")
+    status = serializers.ChoiceField(Tenant.Status.choices, help_text="A suspended one is refused with 403.")
     policy = serializers.DictField(help_text="Policy fields set for all conversations of the tenant.")
-    summarizer = serializers.SerializerMethodField()
+    summarizer = serializers.SerializerMethodField(help_text="The model that writes summaries.")
     redaction = serializers.BooleanField(help_text="Redact what looks like a secret before a model sees it.")
-    retention_days = serializers.IntegerField(allow_null=True)
-    limits = serializers.SerializerMethodField()
-    usage = serializers.SerializerMethodField()
-    created_at = serializers.DateTimeField()
+    retention_days = serializers.IntegerField(
+        allow_null=True, help_text="Conversations untouched for so long are erased; null: kept."
+    )
+    limits = serializers.SerializerMethodField(help_text="What it may use.")
+    usage = serializers.SerializerMethodField(help_text="What is used of the limits, this calendar month, UTC.")
+    created_at = serializers.DateTimeField(help_text="When it was created.")
 
     @extend_schema_field(SummarizerViewSerializer)
     def get_summarizer(self, tenant: Tenant) -> dict[str, Any]:
@@ -102,7 +104,7 @@ class TenantSerializer(serializers.Serializer[Any]):
     def get_limits(self, tenant: Tenant) -> Any:
         return LimitsSerializer(limits_of(tenant.limits)).data
 
-    @extend_schema_field(serializers.DictField(help_text="What is used of the limits, this calendar month, UTC."))
+    @extend_schema_field(serializers.DictField())
     def get_usage(self, _tenant: Tenant) -> Any:
         return self.context["usage"]
 
@@ -111,9 +113,14 @@ class TenantChangeSerializer(StrictSerializer):
     """Settings to change; what is left out stays."""
 
     policy = StorableJSONField(required=False, help_text="Merged; null unsets a field.")
-    summarizer = SummarizerSerializer(required=False)
-    redaction = serializers.BooleanField(required=False)
-    retention_days = serializers.IntegerField(required=False, allow_null=True, min_value=1, max_value=36_500)
+    summarizer = SummarizerSerializer(required=False, help_text="Merged; null unsets a field.")
+    redaction = serializers.BooleanField(
+        required=False, help_text="Redact what looks like a secret before a model sees it."
+    )
+    retention_days = serializers.IntegerField(
+        required=False, allow_null=True, min_value=1, max_value=36_500,
+        help_text="Erase conversations untouched for this many days; null: keep them.",
+    )  # fmt: skip
 
 
 def _future(value: datetime) -> None:
@@ -124,12 +131,16 @@ def _future(value: datetime) -> None:
 class KeyCreateSerializer(StrictSerializer):
     """A key to make."""
 
-    name = serializers.CharField(max_length=NAME_LENGTH, required=False, default="", allow_blank=True)
+    name = serializers.CharField(
+        max_length=NAME_LENGTH, required=False, default="", allow_blank=True, help_text="What it is for."
+    )
     scopes = serializers.ListField(
         child=serializers.ChoiceField(Scope.choices), min_length=1, max_length=3,
         help_text="`write` includes `read`; `admin` includes both.",
     )  # fmt: skip
-    expires_at = serializers.DateTimeField(required=False, allow_null=True, default=None, validators=[_future])
+    expires_at = serializers.DateTimeField(
+        required=False, allow_null=True, default=None, validators=[_future], help_text="Null: it does not expire."
+    )
 
 
 class KeyRotateSerializer(StrictSerializer):
@@ -143,16 +154,55 @@ class KeyRotateSerializer(StrictSerializer):
 class KeySerializer(serializers.Serializer[Any]):
     """A key without its secret."""
 
-    id = serializers.UUIDField()
-    name = serializers.CharField()
+    id = serializers.UUIDField(help_text="Time-ordered.")
+    name = serializers.CharField(help_text="What it is for.")
     prefix = serializers.CharField(help_text="The part after `ck_`, to recognise the key by.")
-    scopes = serializers.ListField(child=serializers.ChoiceField(Scope.choices))
-    expires_at = serializers.DateTimeField(allow_null=True)
+    scopes = serializers.ListField(child=serializers.ChoiceField(Scope.choices), help_text="What it may do.")
+    expires_at = serializers.DateTimeField(allow_null=True, help_text="Null: it does not expire.")
     last_used_at = serializers.DateTimeField(allow_null=True, help_text="To the minute.")
-    created_at = serializers.DateTimeField()
+    created_at = serializers.DateTimeField(help_text="When it was made.")
 
 
 class IssuedKeySerializer(KeySerializer):
     """A key with its secret, shown this once."""
+
+    key = serializers.CharField(help_text="The secret. It is not stored and cannot be shown again.")
+
+
+class PlatformTenantCreateSerializer(StrictSerializer):
+    """A tenant to make."""
+
+    name = serializers.CharField(max_length=NAME_LENGTH, help_text="Unique.")
+    limits = StorableJSONField(required=False, help_text="Overrides of the limits.")
+    weight = serializers.IntegerField(
+        required=False, default=1, min_value=1, max_value=1000, help_text="Share of the workers."
+    )
+
+
+class PlatformTenantChangeSerializer(StrictSerializer):
+    """What the platform may change; what is left out stays."""
+
+    limits = StorableJSONField(required=False, help_text="Overrides of the limits, merged; null unsets one.")
+    status = serializers.ChoiceField(Tenant.Status.choices, required=False, help_text="`suspended` refuses its keys.")
+    weight = serializers.IntegerField(required=False, min_value=1, max_value=1000, help_text="Share of the workers.")
+
+
+class PlatformTenantSerializer(serializers.Serializer[Any]):
+    """A tenant as the platform sees it."""
+
+    id = serializers.UUIDField(help_text="Time-ordered.")
+    name = serializers.CharField(help_text="Unique.")
+    status = serializers.ChoiceField(Tenant.Status.choices, help_text="A suspended one is refused with 403.")
+    weight = serializers.IntegerField(help_text="Share of the workers relative to other tenants.")
+    limits = serializers.SerializerMethodField(help_text="What it may use, defaults included.")
+    created_at = serializers.DateTimeField(help_text="When it was created.")
+
+    @extend_schema_field(LimitsSerializer)
+    def get_limits(self, tenant: Tenant) -> Any:
+        return LimitsSerializer(limits_of(tenant.limits)).data
+
+
+class IssuedTenantSerializer(PlatformTenantSerializer):
+    """A new tenant with its first key, which may do everything and is shown this once."""
 
     key = serializers.CharField(help_text="The secret. It is not stored and cannot be shown again.")

@@ -56,6 +56,11 @@ def tenant_set_limits(tenant_id: UUID, changes: Mapping[str, Any]) -> Tenant:
     return tenant
 
 
+def tenant_set_weight(tenant_id: UUID, weight: int) -> None:
+    """Sets the share of the workers, under the platform role."""
+    Tenant.objects.filter(id=tenant_id).update(weight=weight)
+
+
 def tenant_set_status(tenant_id: UUID, status: Tenant.Status) -> bool:
     """Suspends or reactivates, under the platform role. False where it was so already."""
     return Tenant.objects.filter(~Q(status=status), id=tenant_id).update(status=status) == 1

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from django.urls import path
 
-from tenants import views
+from tenants import platform_views, views
 
 urlpatterns = [
     path("tenant", views.TenantSettingsView.as_view()),
     path("api-keys", views.KeysView.as_view()),
     path("api-keys/<uuid:key_id>", views.KeyView.as_view()),
     path("api-keys/<uuid:key_id>/rotate", views.KeyRotateView.as_view()),
+    path("admin/tenants", platform_views.TenantsView.as_view()),
+    path("admin/tenants/<uuid:tenant_id>", platform_views.TenantView.as_view()),
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from uuid import UUID
 
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.exceptions import NotFound
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -13,7 +13,7 @@ from rest_framework.response import Response
 from compaction_service.api import pagination
 from compaction_service.api.errors import ApiError
 from compaction_service.api.views import TenantView
-from tenants import selectors, services
+from tenants import examples, selectors, services
 from tenants.models import Tenant
 from tenants.serializers import (
     IssuedKeySerializer,
@@ -24,6 +24,8 @@ from tenants.serializers import (
     TenantSerializer,
 )
 from tenants.usage import usage
+
+KEY_ID = OpenApiParameter("key_id", UUID, OpenApiParameter.PATH, description="The key's id, not the key.")
 
 
 def _tenant_answer(tenant: Tenant) -> Response:
@@ -37,12 +39,13 @@ class TenantSettingsView(TenantView):
     own_transactions = frozenset({"PATCH"})
 
     @extend_schema(operation_id="tenant_get", summary="The tenant's settings, limits and usage", tags=["tenant"],
-                   responses=TenantSerializer)  # fmt: skip
+                   responses=TenantSerializer, examples=[examples.TENANT])  # fmt: skip
     def get(self, _request: Request) -> Response:
         return _tenant_answer(selectors.tenant_get())
 
     @extend_schema(operation_id="tenant_update", summary="Change settings", tags=["tenant"],
-                   request=TenantChangeSerializer, responses=TenantSerializer)  # fmt: skip
+                   request=TenantChangeSerializer, responses=TenantSerializer,
+                   examples=[examples.CHANGE, examples.TENANT])  # fmt: skip
     def patch(self, request: Request) -> Response:
         """Objects are merged and null unsets (semantics 2). Setting a summarizer stores it; no model is called."""
         serializer = TenantChangeSerializer(data=request.data)
@@ -69,13 +72,14 @@ class KeysView(TenantView):
 
     @extend_schema(operation_id="api_keys_list", summary="Keys that are not revoked, newest first", tags=["api-keys"],
                    parameters=pagination.PARAMETERS,
-                   responses=pagination.page_of(KeySerializer, "ApiKeyPage"))  # fmt: skip
+                   responses=pagination.page_of(KeySerializer, "ApiKeyPage"), examples=[examples.KEYS])  # fmt: skip
     def get(self, request: Request) -> Response:
         page = pagination.paginate(selectors.key_list(), request.query_params)
         return Response({"data": KeySerializer(page.rows, many=True).data, "next_cursor": page.next_cursor})
 
     @extend_schema(operation_id="api_keys_create", summary="Make a key", tags=["api-keys"],
-                   request=KeyCreateSerializer, responses={201: IssuedKeySerializer})  # fmt: skip
+                   request=KeyCreateSerializer, responses={201: IssuedKeySerializer},
+                   examples=[examples.KEY_CREATE, examples.ISSUED])  # fmt: skip
     def post(self, request: Request) -> Response:
         """The answer holds the secret, this once."""
         serializer = KeyCreateSerializer(data=request.data)
@@ -90,7 +94,8 @@ class KeyRotateView(TenantView):
     secret_answer = True
 
     @extend_schema(operation_id="api_keys_rotate", summary="Replace a key", tags=["api-keys"],
-                   request=KeyRotateSerializer, responses={201: IssuedKeySerializer})  # fmt: skip
+                   parameters=[KEY_ID], request=KeyRotateSerializer, responses={201: IssuedKeySerializer},
+                   examples=[examples.ROTATE, examples.ISSUED])  # fmt: skip
     def post(self, request: Request, key_id: UUID) -> Response:
         """A new key with the same scopes; the old one works a while longer."""
         serializer = KeyRotateSerializer(data=request.data)
@@ -108,7 +113,7 @@ class KeyView(TenantView):
     scopes = {"DELETE": "admin"}
 
     @extend_schema(operation_id="api_keys_revoke", summary="Revoke a key at once", tags=["api-keys"],
-                   responses={204: None})  # fmt: skip
+                   parameters=[KEY_ID], responses={204: None})  # fmt: skip
     def delete(self, _request: Request, key_id: UUID) -> Response:
         if not services.key_revoke(key_id):
             raise NotFound

@@ -22,9 +22,11 @@ ERROR = {
         },
         "errors": {
             "type": "array",
+            "description": "All that is wrong, at least one.",
             "minItems": 1,
             "items": {
                 "type": "object",
+                "description": "One thing that is wrong.",
                 "required": ["code", "detail", "attr"],
                 "properties": {
                     "code": {"type": "string", "description": "Stable; for programs.", "examples": ["not_found"]},
@@ -59,6 +61,7 @@ RESPONSES = {
     "500": "The server failed.",
     "503": "The database is not available.",
 }
+SUCCESSES = {"200": "Done.", "201": "Created.", "204": "Done; there is nothing to say."}
 WITH_BODY = ("post", "put", "patch")
 IDEMPOTENCY_KEY = {
     "name": "Idempotency-Key",
@@ -75,6 +78,10 @@ class AutoSchema(SpectacularAutoSchema):
 
     def get_operation_id(self) -> str:
         raise ValueError(f"{self.method} {self.path} needs @extend_schema(operation_id=...).")
+
+    def get_tags(self) -> list[str]:
+        """The resource, which is the operation's name without its verb."""
+        return [self.get_operation_id().rpartition("_")[0]]
 
 
 class KeyScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
@@ -109,15 +116,36 @@ class StaffScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-ca
 
 def add_shared_parts(result: Any, **_kwargs: Any) -> Any:
     """Postprocessing: the error answers of every operation, and Idempotency-Key on every POST of a tenant."""
-    result["components"].setdefault("schemas", {})["Error"] = ERROR
+    schemas = result["components"].setdefault("schemas", {})
+    schemas["Error"] = ERROR
+    if schemas.pop("NullEnum", None):
+        _say_null(result)
     for operations in result["paths"].values():
         for method, operation in operations.items():
             for status in _statuses(method, operation):
                 response = operation["responses"].setdefault(status, {"description": RESPONSES[status]})
+                response["description"] = response["description"] or RESPONSES[status]
                 response.setdefault("content", {JSON_TYPE: {"schema": ERROR_REF}})
+            for status, description in SUCCESSES.items():
+                if status in operation["responses"]:
+                    answer = operation["responses"][status]
+                    answer["description"] = answer["description"] or description
             if method == "post" and {"key": []} in operation.get("security", []):
                 operation.setdefault("parameters", []).append(IDEMPOTENCY_KEY)
     return result
+
+
+def _say_null(value: Any) -> None:
+    """A choice that may be null: with 3.1's own null type instead of an enumeration of nothing else."""
+    if isinstance(value, dict):
+        if value.get("$ref") == "#/components/schemas/NullEnum":
+            del value["$ref"]
+            value["type"] = "null"
+        for inner in value.values():
+            _say_null(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            _say_null(inner)
 
 
 def _statuses(method: str, operation: dict[str, Any]) -> list[str]:

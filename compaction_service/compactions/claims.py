@@ -12,6 +12,8 @@ from django.utils import timezone
 from compaction_service.compactions.leases import LEASE, Claim
 from compaction_service.compactions.models import Work
 
+MOST_COUNTED = 1000  # attempts; one more row that always fails must not outgrow its column and stop all claims
+
 # The tenant with the fewest claims in flight goes first, then the higher priority, then the older row. Rows another
 # worker is claiming at this moment are skipped.
 _CLAIM = """
@@ -37,7 +39,8 @@ def claim() -> Claim | None:
         if found is None:
             return None
         work = Work.objects.get(pk=found[0])
-        work.fence, work.lease_until, work.attempts = uuid.uuid4(), now + LEASE, work.attempts + 1
+        work.fence, work.lease_until = uuid.uuid4(), now + LEASE
+        work.attempts = min(MOST_COUNTED, work.attempts + 1)
         work.save(update_fields=["fence", "lease_until", "attempts"])
     return Claim(work.compaction_id, work.tenant_id, work.fence, work.attempts)
 

@@ -6,7 +6,7 @@ from django.db.models import Count, Sum
 from django.utils import timezone
 
 from compaction_service.compactions import requests
-from compaction_service.compactions.models import LIVE, Compaction, Outcome, Status, Trigger, Work
+from compaction_service.compactions.models import LIVE, Compaction, Outcome, PassStatus, Status, Trigger, Work
 from compaction_service.conversations.models import CompactionState, Conversation
 from compaction_service.conversations.state import commit
 from compaction_service.conversations.terms import Terms, terms_of
@@ -24,18 +24,26 @@ STATUS_OF = {
 }
 
 
+# After these the trigger is looked at again without a gate: what made an input stale was a change of it.
+AT_ONCE = (Outcome.APPLIED, Outcome.STALE)
+
+
 class NotLive(Exception):  # noqa: N818 -- it says what is so
     """The compaction had ended already: nothing was changed."""
 
 
-def end(compaction: Compaction, conversation: Conversation, terms: Terms, outcome: Outcome, reason: str = "") -> None:
+def end(
+    compaction: Compaction, conversation: Conversation, outcome: Outcome, reason: str = "", *, follow: bool = True
+) -> None:
     """Write the outcome, free the conversation, drop the work row, and start what waits (semantics 4 and 11).
 
     The conversation is locked by the caller and written here. Raises `NotLive` when somebody else ended it.
+    `follow=False`: start nothing and plan nothing, where that may be what fails.
     """
     compaction.status, compaction.outcome, compaction.reason = STATUS_OF[outcome], outcome, reason
     compaction.finished_at = timezone.now()
-    spent = Call.objects.filter(compaction_id=compaction.id).aggregate(
+    # The index is by conversation; by compaction alone every call of the tenant would be looked at.
+    spent = Call.objects.filter(conversation_id=conversation.id, compaction_id=compaction.id).aggregate(
         calls=Count("id"), tokens_in=Sum("tokens_in"), tokens_out=Sum("tokens_out"), cost=Sum("cost")
     )
     compaction.llm_tokens_in = spent["tokens_in"] or 0
@@ -45,16 +53,23 @@ def end(compaction: Compaction, conversation: Conversation, terms: Terms, outcom
         status=compaction.status, **_final(compaction)
     ):
         raise NotLive
+    compaction.work.pop("chain", None)  # drafts of texts: what was applied has its rows
     compaction.save()
+    compaction.passes.filter(status__in=(PassStatus.QUEUED, PassStatus.RUNNING)).update(
+        status=PassStatus.FAILED, error=outcome
+    )
     Work.objects.filter(pk=compaction.id).delete()
 
     conversation.compaction_state = CompactionState.IDLE
     conversation.compaction_live = None
     conversation.compaction_last = compaction.id
-    # A stale one says nothing about what a compaction could do: the input has changed since (semantics 4).
-    gated = outcome not in (Outcome.APPLIED, Outcome.STALE)
-    conversation.retry_from_tokens = requests.retry_gate(conversation, terms) if gated else None
-    follower = _next(compaction, conversation)
+    if follow:
+        current = terms_of(conversation, tenant_get().policy)
+        conversation.retry_from_tokens = None if outcome in AT_ONCE else requests.retry_gate(conversation, current)
+        follower = _next(compaction, conversation, current)
+    else:  # no less than what could be covered now, and some growth
+        conversation.retry_from_tokens = conversation.tail_tokens + conversation.tail_tokens // 10 + 1
+        follower = None
     if not commit(conversation):
         raise RuntimeError("a locked conversation changed under its lock")
     if follower is not None:
@@ -66,9 +81,8 @@ def _final(compaction: Compaction) -> dict[str, object]:
     return {"outcome": compaction.outcome, "finished_at": compaction.finished_at}
 
 
-def _next(compaction: Compaction, conversation: Conversation) -> Compaction | None:
+def _next(compaction: Compaction, conversation: Conversation, terms: Terms) -> Compaction | None:
     """The follow-up a request left behind, else what the trigger says of conversation and policy as they are now."""
-    terms = terms_of(conversation, tenant_get().policy)
     if compaction.follow_up is not None:
         wanted = dict(compaction.follow_up)
         return requests.start(

@@ -11,18 +11,21 @@ import random
 from datetime import timedelta
 
 from django.db import connection, transaction
+from django.db.models import F
 from django.utils import timezone
 
-from compaction_service.compactions import claims, leases
-from compaction_service.compactions.applying import apply
+from compaction_service.compactions import chains, claims, leases
+from compaction_service.compactions.applying import apply, describe
+from compaction_service.compactions.chains import Chain
 from compaction_service.compactions.ending import end
 from compaction_service.compactions.leases import Claim
 from compaction_service.compactions.models import LIVE, Compaction, Outcome, Pass, PassKind, PassStatus, Status, Work
 from compaction_service.compactions.preparing import step_of
 from compaction_service.compactions.starting import job_terms, lock_conversation, open_job, queue_pass
-from compaction_service.compactions.steps import SMALLEST_CHUNK, Result, Step, chunk_budget, execute
+from compaction_service.compactions.steps import SMALLEST_CHUNK, Final, Model, Result, Step, chunk_budget, execute
 from compaction_service.compactions.wakeup import wake
 from compaction_service.conversations.models import Conversation
+from compaction_service.conversations.selectors import active_nodes
 from compaction_service.llm.retry import next_delay
 from compaction_service.usage.services import call_record
 from tenants.models import Tenant
@@ -32,6 +35,8 @@ logger = logging.getLogger(__name__)
 
 # Executions of one pass that ended without a word (a killed worker, a lost lease) before the model is given up.
 MOST_ATTEMPTS = 5
+# Executions that not even a next model or the extractive summary came of: beginning or ending the job itself fails.
+LAST_ATTEMPT = 2 * MOST_ATTEMPTS
 RETRY_AFTER = timedelta(seconds=1)
 
 
@@ -44,7 +49,9 @@ def run(claim: Claim) -> None:
     with leases.held(claim):
         try:
             with tenant_scope(claim.tenant_id):
-                step = begin(claim)
+                begun = begin(claim)
+            with tenant_scope(claim.tenant_id):  # reads the span, under no lock
+                step = step_of(begun) if begun else None
             connection.close()  # back to the pool: a model call may take minutes
             if step is None:
                 return
@@ -54,21 +61,33 @@ def run(claim: Claim) -> None:
         except Exception as error:  # noqa: BLE001 -- whatever it is, the row is tried again, a bounded number of times
             # Only the kind is told: a message may quote the conversation.
             logger.error("pass failed", extra={"compaction": str(claim.compaction_id), "error": type(error).__name__})
-            claims.release(claim, delay=RETRY_AFTER, progress=False)
+            if not (claim.attempts >= LAST_ATTEMPT and _abandon(claim)):
+                claims.release(claim, delay=RETRY_AFTER, progress=False)
             raise Crashed(type(error).__name__) from None
         finally:
             connection.close()
 
 
-def begin(claim: Claim) -> Step | None:
+def _abandon(claim: Claim) -> bool:
+    """End a compaction that fails wherever it is touched, so that its conversation can be compacted again."""
+    try:
+        with tenant_scope(claim.tenant_id):
+            compaction = _locked(claim)
+            if compaction is not None:
+                end(compaction, lock_conversation(compaction), Outcome.FAILED, "internal_error", follow=False)
+    except Exception as error:  # noqa: BLE001 -- tried again by the next execution
+        logger.error("job not abandoned", extra={"error": type(error).__name__})
+        return False
+    return True
+
+
+def begin(claim: Claim) -> Pass | None:
     """Open the job if it is new, and mark its pass running. None: it has ended."""
-    compaction = Compaction.objects.filter(id=claim.compaction_id, status__in=LIVE).first()
+    compaction = _locked(claim)
     if compaction is None:
-        Work.objects.filter(pk=claim.compaction_id).delete()
         return None
-    tenant = Tenant.objects.get(id=claim.tenant_id)
     if compaction.status == Status.QUEUED:
-        one = open_job(compaction, tenant)
+        one = open_job(compaction, Tenant.objects.get(id=claim.tenant_id))
         if one is None:
             return None
     else:
@@ -82,7 +101,19 @@ def begin(claim: Claim) -> Step | None:
     one.status, one.attempts, one.started_at = PassStatus.RUNNING, one.attempts + 1, now
     one.first_attempt_at = one.first_attempt_at or now
     one.save(update_fields=["status", "attempts", "started_at", "first_attempt_at"])
-    return step_of(compaction, one, tenant)
+    return one
+
+
+def _locked(claim: Claim) -> Compaction | None:
+    """The claimed compaction under its conversation's lock, if it is live and the claim is still ours."""
+    # The conversation first, as everywhere (docs/design.md, Locks): nobody ends or joins the job meanwhile.
+    Conversation.objects.select_for_update(of=("self",)).filter(compactions=claim.compaction_id).first()
+    compaction = Compaction.objects.filter(id=claim.compaction_id, status__in=LIVE).first()
+    if compaction is None:
+        Work.objects.filter(pk=claim.compaction_id).delete()
+        return None
+    mine = Work.objects.filter(pk=claim.compaction_id, fence=claim.fence).exists()
+    return compaction if mine else None
 
 
 def finish(claim: Claim, step: Step, result: Result) -> None:
@@ -92,6 +123,7 @@ def finish(claim: Claim, step: Step, result: Result) -> None:
     mine = there and Work.objects.select_for_update().filter(pk=claim.compaction_id, fence=claim.fence).exists()
     _record(claim, step, result, late=not mine)
     if not mine:
+        _add_late(step, result)
         logger.info("late result refused", extra={"compaction": str(claim.compaction_id), "pass": step.number})
         return
     compaction = Compaction.objects.get(id=claim.compaction_id)
@@ -103,10 +135,35 @@ def finish(claim: Claim, step: Step, result: Result) -> None:
         _give_up_model(claim, compaction, one, result.rejected)
     elif result.final is not None:
         _close(one, PassStatus.SUCCEEDED)
-        compaction.model = compaction.model or one.model
-        apply(compaction, result.final)
+        _summarised(claim, compaction, one, result.final)
     else:
-        _go_on(claim, compaction, one, result)
+        _go_on(claim, compaction, one, step, result)
+
+
+def _summarised(claim: Claim, compaction: Compaction, one: Pass, final: Final) -> None:
+    """A text of the chain is ready: the span's, or a merge's. The next merge that is due, else the apply."""
+    conversation = Conversation.objects.get(id=compaction.conversation_id)
+    terms = job_terms(conversation, compaction)
+    bound = terms.raw(terms.policy.summary_chain_max_tokens)
+    drafted = compaction.work.get("chain")
+    if drafted is None:
+        compaction.model = compaction.model or one.model
+        chain = chains.started(compaction, terms, conversation.format, active_nodes(conversation), final)
+        describe(compaction, chain, final)
+    else:
+        chain = Chain.from_json(drafted)
+        merge = chain.due(compaction.strategy, bound)
+        if merge is None:
+            raise RuntimeError("a merge was run that is not due")
+        made = chains.made_of(terms, conversation.format, final)
+        chain = chain.after(merge, chains.merged_of(made, merge, chain.links[merge.start : merge.end]))
+        compaction.notes = [*compaction.notes, *final.notes]
+    if chain.due(compaction.strategy, bound) is None:
+        apply(compaction, chain)
+        return
+    compaction.work["chain"] = chain.as_json()
+    compaction.save()
+    _queue(claim, compaction, one.number + 1, kind=PassKind.MERGE)
 
 
 def _record(claim: Claim, step: Step, result: Result, *, late: bool) -> None:
@@ -126,6 +183,16 @@ def _record(claim: Claim, step: Step, result: Result, *, late: bool) -> None:
         tokens_out=spent.tokens_out,
         cost=spent.cost,
         duration_ms=spent.duration_ms,
+    )
+
+
+def _add_late(step: Step, result: Result) -> None:
+    """What a late call cost, in the log entry that has its sums already (semantics 10)."""
+    spent = result.spent
+    Compaction.objects.filter(id=step.compaction_id).exclude(status__in=LIVE).update(
+        llm_tokens_in=F("llm_tokens_in") + spent.tokens_in,
+        llm_tokens_out=F("llm_tokens_out") + spent.tokens_out,
+        cost=F("cost") + (spent.cost or 0),
     )
 
 
@@ -154,7 +221,7 @@ def _failed(claim: Claim, compaction: Compaction, one: Pass, step: Step, result:
     error = result.error
     if error is None or step.model is None:
         raise ValueError("not a failed call")
-    if error.overflow and step.kind != PassKind.RESUMMARIZE and _shrink(compaction, step):
+    if error.overflow and step.reads_span and _shrink(compaction, step, step.model):
         _close(one, PassStatus.FAILED, error.code)
         _queue(claim, compaction, one.number + 1, kind=PassKind.SUMMARY)
         return
@@ -169,18 +236,21 @@ def _failed(claim: Claim, compaction: Compaction, one: Pass, step: Step, result:
     _give_up_model(claim, compaction, one, error.code)
 
 
-def _shrink(compaction: Compaction, step: Step) -> bool:
-    """Halve the chunks from the first position that was not read whole; False: they are as small as they get."""
-    if step.model is None:
-        return False
-    budget = (step.chunk_tokens or chunk_budget(step, step.model)) // 2
+def _shrink(compaction: Compaction, step: Step, model: Model) -> bool:
+    """Halve the chunks; False: they are as small as they get."""
+    budget = (step.chunk_tokens or chunk_budget(step, model)) // 2
     if budget < SMALLEST_CHUNK:
         return False
+    _rechunk(compaction, budget)
+    compaction.save(update_fields=["work"])
+    return True
+
+
+def _rechunk(compaction: Compaction, budget: int | None) -> None:
+    """Cut what was not read whole anew, into chunks of `budget` tokens; None: of what the next model can take."""
     read = compaction.passes.filter(kind=PassKind.CHUNK, status=PassStatus.SUCCEEDED).order_by("-number").first()
     start = compaction.work["from"] if read is None or read.to_position is None else read.to_position
     compaction.work |= {"chunk_tokens": budget, "from": start, "chunk": 0}
-    compaction.save(update_fields=["work"])
-    return True
 
 
 def _give_up_model(claim: Claim, compaction: Compaction, one: Pass, error: str) -> None:
@@ -194,25 +264,27 @@ def _next_model(compaction: Compaction, one: Pass, *, error: str) -> Pass | None
     _close(one, PassStatus.FAILED, error)
     models = [name for name in compaction.work["models"] if name != one.model]
     compaction.work["models"] = models
+    _rechunk(compaction, None)
     compaction.fallback_reason = compaction.fallback_reason or error
-    # A summary that is only too long needs no model: what is left of the pass is the cut on sentence edges.
-    shortening = one.kind == PassKind.RESUMMARIZE
+    # Summaries that are only too long need no model: what is left of the pass is the cut on sentence edges.
+    shortening = one.kind in (PassKind.RESUMMARIZE, PassKind.MERGE)
     if not one.model or (not models and not shortening and not compaction.policy["extractive_fallback"]):
-        conversation = lock_conversation(compaction)
-        end(compaction, conversation, job_terms(conversation, compaction), Outcome.FAILED, error)
+        end(compaction, lock_conversation(compaction), Outcome.FAILED, error)
         return None
     compaction.save(update_fields=["work", "fallback_reason"])
-    kind = PassKind.RESUMMARIZE if shortening else PassKind.SUMMARY
+    kind = PassKind(one.kind) if shortening else PassKind.SUMMARY
     return queue_pass(compaction, number=one.number + 1, kind=kind)
 
 
-def _go_on(claim: Claim, compaction: Compaction, one: Pass, result: Result) -> None:
+def _go_on(claim: Claim, compaction: Compaction, one: Pass, step: Step, result: Result) -> None:
     """The next chunk after a chunk, a re-summarisation after a summary that is too long."""
     _close(one, PassStatus.SUCCEEDED)
     if result.last_chunk:
         _queue(claim, compaction, one.number + 1, kind=PassKind.RESUMMARIZE)
         return
-    compaction.work["chunk"] += 1
+    # The same cuts for all chunks, though the running summary beside them changes its length.
+    budget = step.chunk_tokens or (step.model and chunk_budget(step, step.model))
+    compaction.work |= {"chunk_tokens": budget, "chunk": step.chunk + 1}
     compaction.save(update_fields=["work"])
     _queue(claim, compaction, one.number + 1, kind=PassKind.SUMMARY)
 

@@ -53,11 +53,13 @@ def held(claim: Claim) -> Iterator[None]:
 
 
 def _run() -> None:
+    global _beat  # noqa: PLW0603
     pause = threading.Event()
     while not pause.wait(HEARTBEAT):
         with _lock:
             fences = list(_held)
             if not fences:
+                _beat = None  # told under the lock: this thread is alive a moment longer, and beats no more
                 return  # the next claim starts a new one
         try:
             extend(fences)

@@ -232,6 +232,7 @@ class Summary(TenantModel):
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
+        verbose_name_plural = "summaries"
         constraints: ClassVar = [
             # That active spans do not overlap is an exclusion constraint in the migration (int4range with gist).
             models.CheckConstraint(condition=Q(from_position__lte=models.F("to_position")), name="summary_span"),

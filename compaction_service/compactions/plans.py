@@ -10,7 +10,8 @@ from compaction_service.conversations.models import Conversation
 from compaction_service.conversations.selectors import Shown, active_nodes, shown_entries
 from compaction_service.conversations.terms import Terms
 from compaction_service.engine import planning
-from compaction_service.engine.types import Plan
+from compaction_service.engine.strategies import rolls
+from compaction_service.engine.types import Entry, Plan
 
 
 @dataclass(frozen=True)
@@ -23,15 +24,24 @@ class Planned:
 
 
 def plan_for(
-    conversation: Conversation, terms: Terms, *, up_to: int | None = None, before: int | None = None, keep: bool = False
+    conversation: Conversation,
+    terms: Terms,
+    *,
+    up_to: int | None = None,
+    before: int | None = None,
+    keep: bool = False,
+    appended: Sequence[Entry] = (),
 ) -> Planned:
     """What a compaction of the conversation would do now (semantics 5). Reads no bodies, changes nothing.
 
-    `keep`: take `up_to` as it is, for an apply that must cover what was planned and give up no more.
+    `keep`: take `up_to` as it is, for an apply that must cover what was planned and give up no more. `appended`:
+    messages at the end of the tail that are not stored yet.
     """
-    shown = shown_entries(conversation, bodies=False)
+    stored = shown_entries(conversation, bodies=False)
+    shown = Shown(stored.carried, (*stored.tail, *appended))
     nodes = active_nodes(conversation)
     policy, limits = terms.policy, terms.limits
+    chain_tokens, rolling = sum(node.tokens for node in nodes), rolls(policy.strategy)
     plan = planning.plan(
         shown.tail,
         shown.carried,
@@ -41,8 +51,8 @@ def plan_for(
         target=0 if keep else policy.target,
         limit=terms.raw(limits.limit),
         fixed_tokens=conversation.system_tokens + conversation.tools_tokens,
-        kept_summaries_tokens=0,
-        replaced_summaries_tokens=sum(node.tokens for node in nodes),
+        kept_summaries_tokens=0 if rolling else chain_tokens,
+        replaced_summaries_tokens=chain_tokens if rolling else 0,
         ratio=policy.target_compression_ratio,
         bound=limits.bound,
         up_to=up_to,

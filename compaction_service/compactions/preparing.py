@@ -3,32 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from django.conf import settings
 
+from compaction_service.compactions.chains import Chain, texts_of
 from compaction_service.compactions.models import Compaction, Pass, PassKind, PassStatus, Summary
 from compaction_service.compactions.spans import span_messages, span_rows
 from compaction_service.compactions.starting import job_terms
 from compaction_service.compactions.steps import Model, Step
 from compaction_service.conversations.models import Conversation
+from compaction_service.conversations.terms import Terms
 from compaction_service.engine import formats
+from compaction_service.engine.strategies import merge_target, rolls
 from compaction_service.engine.summary.span import SpanMessage
 from compaction_service.registry.selectors import summarizer_spec
 from compaction_service.registry.specs import UNKNOWN_SUMMARIZER_WINDOW
 from tenants.models import Tenant
-from tenants.selectors import summarizer_secret
+from tenants.selectors import summarizer_secret, tenant_get
 
 UNKNOWN_MAX_OUTPUT = 8192  # tokens asked of a model whose longest answer nobody knows
 TAIL_MESSAGES = 12  # newest kept messages looked at for the tail's end; it holds 2,000 tokens at most
 
 
-def step_of(compaction: Compaction, one: Pass, tenant: Tenant) -> Step:
-    """The step of a pass that is about to run."""
-    conversation = Conversation.objects.get(id=compaction.conversation_id)
+def step_of(one: Pass) -> Step | None:
+    """The step of a pass that is about to run; None if its conversation was erased in this moment."""
+    compaction = Compaction.objects.filter(id=one.compaction_id).select_related("conversation").first()
+    if compaction is None:
+        return None
+    conversation = compaction.conversation
     terms = job_terms(conversation, compaction)
     fmt = formats.get(conversation.format)
     first, last = compaction.span.first, compaction.span.last
-    span = span_messages(fmt, span_rows(conversation.id, first, last))
+    merging = _merging(compaction, terms)
+    span = () if merging else span_messages(fmt, span_rows(conversation.id, first, last))
     done = list(compaction.passes.filter(status=PassStatus.SUCCEEDED).order_by("number"))
     work = compaction.work
     return Step(
@@ -37,7 +45,7 @@ def step_of(compaction: Compaction, one: Pass, tenant: Tenant) -> Step:
         pass_id=one.id,
         number=one.number,
         kind=PassKind(one.kind),
-        model=_model(one.model, tenant) if one.model else None,
+        model=_model(one.model, tenant_get()) if one.model else None,
         policy=terms.policy,
         focus=compaction.focus,
         instructions=compaction.instructions,
@@ -45,24 +53,56 @@ def step_of(compaction: Compaction, one: Pass, tenant: Tenant) -> Step:
         unread=[message for message in span if message.position >= work["from"]],
         chunk=work["chunk"],
         chunk_tokens=work["chunk_tokens"],
-        previous=_running(conversation, done, extractive=not one.model),
+        previous="\n\n".join(merging.parts) if merging else _running(compaction, done, extractive=not one.model),
         text=done[-1].output if one.kind == PassKind.RESUMMARIZE else "",
         text_tokens=terms.counter.text(done[-1].output) if one.kind == PassKind.RESUMMARIZE else None,
         tail=_tail(conversation, last),
-        replaced_tokens=compaction.tokens_in or 0,
-        target=work["target"],
+        replaced_tokens=merging.tokens if merging else compaction.tokens_in or 0,
+        target=merging.target if merging else work["target"],
         bound=max(1, terms.raw(work["bound"])),
-        passes_done=sum(p.kind == PassKind.RESUMMARIZE for p in done),
+        passes_done=_shortened([*done, one]),
         count=terms.counter.text,
+        parts=merging.parts if merging else (),
     )
 
 
-def _running(conversation: Conversation, done: Sequence[Pass], *, extractive: bool) -> str:
+@dataclass(frozen=True)
+class _Merging:
+    """The merge that is due, as a step needs it."""
+
+    parts: list[str]
+    tokens: int
+    target: int
+
+
+def _merging(compaction: Compaction, terms: Terms) -> _Merging | None:
+    drafted = compaction.work.get("chain")
+    if drafted is None:
+        return None
+    chain = Chain.from_json(drafted)
+    merge = chain.due(compaction.strategy, terms.raw(terms.policy.summary_chain_max_tokens))
+    if merge is None:
+        raise RuntimeError("a merge pass without a merge that is due")
+    parts = texts_of(chain, merge)
+    sizes = [terms.counter.text(text) for text in parts]
+    return _Merging(parts, sum(sizes), merge_target(sizes, terms.raw(terms.limits.bound)))
+
+
+def _shortened(passes: Sequence[Pass]) -> int:
+    """Re-summarisations of the text at hand: those since the last merge began."""
+    merges = [number for number, one in enumerate(passes) if one.kind == PassKind.MERGE]
+    since = passes[merges[-1] :] if merges else passes
+    return sum(one.kind == PassKind.RESUMMARIZE for one in since)
+
+
+def _running(compaction: Compaction, done: Sequence[Pass], *, extractive: bool) -> str:
     """The summary a pass goes on from: of the chunks read so far, else the nodes that will be replaced."""
     folded = [one for one in done if one.kind == PassKind.CHUNK]
     if folded and not extractive:
         return folded[-1].output
-    nodes = Summary.objects.filter(conversation_id=conversation.id, state="active").order_by("from_position")
+    if not rolls(compaction.strategy):
+        return ""
+    nodes = Summary.objects.filter(conversation_id=compaction.conversation_id, state="active").order_by("from_position")
     return "\n\n".join(nodes.values_list("text", flat=True))
 
 

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.db import transaction
 from django.utils import timezone
 
 from compaction_service.compactions.models import Compaction, Status, Trigger, Work
+from compaction_service.compactions.plans import plan_for
 from compaction_service.compactions.wakeup import wake
 from compaction_service.conversations.models import CompactionState, Conversation
 from compaction_service.conversations.terms import Terms, breakdown, trigger_tokens
 from compaction_service.engine.policy import crossed
+from compaction_service.engine.types import Entry
 from compaction_service.ids import uuid7
+from compaction_service.routers import current_alias
 from tenants.scope import required_tenant
 
+LONGEST_NAME = 100  # of who asked: a key's own name may be longer
 PRIORITY = {Trigger.THRESHOLD: 0, Trigger.MANUAL: 1, Trigger.TOOL_CALL: 2, Trigger.OVERFLOW: 3}
 
 
@@ -22,12 +27,9 @@ def automatic_trigger(conversation: Conversation, terms: Terms, *, at_rest: bool
     """Whether the conversation as it is now asks for a compaction by itself, and why (semantics 4).
 
     `at_rest`: it ends with a completed response or a closed tool exchange. An unanswered request waits for its response
-    unless the context is over window - reserve. After an end without success nothing is tried until the live tail grew.
+    unless the context is over window - reserve.
     """
     if not terms.policy.enabled or conversation.compaction_live is not None:
-        return None
-    gate = conversation.retry_from_tokens
-    if gate is not None and conversation.tail_tokens < gate:
         return None
     limits = terms.limits
     if sum(breakdown(conversation, terms).values()) > limits.window - limits.reserve:
@@ -37,12 +39,28 @@ def automatic_trigger(conversation: Conversation, terms: Terms, *, at_rest: bool
     return None
 
 
-def automatic(conversation: Conversation, terms: Terms, *, at_rest: bool, requested_by: str) -> Compaction | None:
-    """The compaction an append, a PATCH or the end of another one causes, marked live on the conversation, or None."""
+def automatic(
+    conversation: Conversation, terms: Terms, *, at_rest: bool, requested_by: str, appended: Sequence[Entry] = ()
+) -> Compaction | None:
+    """The compaction an append, a PATCH or the end of another one causes, marked live on the conversation, or None.
+
+    `appended`: the messages of the append, which are not stored yet.
+    """
     trigger = automatic_trigger(conversation, terms, at_rest=at_rest)
-    if trigger is None:
+    if trigger is None or _gated(conversation, terms, appended):
         return None
     return start(conversation, terms, trigger, requested_by=requested_by)
+
+
+def _gated(conversation: Conversation, terms: Terms, appended: Sequence[Entry]) -> bool:
+    """After an end without success nothing is tried until more can be covered (semantics 4).
+
+    No more can be covered than the tail holds, so rows are read only once that is enough.
+    """
+    gate = conversation.retry_from_tokens
+    if gate is None:
+        return False
+    return conversation.tail_tokens < gate or _coverable(conversation, terms, appended) < gate
 
 
 def start(
@@ -56,7 +74,7 @@ def start(
         conversation=conversation,
         status=Status.QUEUED,
         trigger=trigger,
-        requested_by=requested_by,
+        requested_by=requested_by[:LONGEST_NAME],
         strategy=policy["strategy"],
         policy=policy,
         **fields,
@@ -76,9 +94,14 @@ def enqueue(compaction: Compaction) -> None:
         priority=PRIORITY[Trigger(compaction.trigger)],
         next_at=timezone.now(),
     )
-    transaction.on_commit(wake)
+    transaction.on_commit(wake, using=current_alias.get())
 
 
 def retry_gate(conversation: Conversation, terms: Terms) -> int:
-    """The live tail at which threshold tries again: 10 % of the limit more than now (semantics 4)."""
-    return conversation.tail_tokens + max(1, terms.raw(terms.limits.limit) // 10)
+    """The coverable tokens at which threshold tries again: 10 % of the limit more than now (semantics 4)."""
+    return _coverable(conversation, terms) + max(1, terms.raw(terms.limits.limit) // 10)
+
+
+def _coverable(conversation: Conversation, terms: Terms, appended: Sequence[Entry] = ()) -> int:
+    """Raw tokens of what a compaction would cover now; 0 where there is nothing."""
+    return plan_for(conversation, terms, appended=appended).plan.span_tokens

@@ -10,8 +10,7 @@ from compaction_service.api.errors import ApiError
 from compaction_service.compactions import requests
 from compaction_service.compactions.models import Compaction, NodeState, Outcome, Summary
 from compaction_service.conversations.models import Conversation
-from compaction_service.conversations.rows import PLANNING_FIELDS, entry_of
-from compaction_service.conversations.selectors import active_nodes, messages_of, shown_entries
+from compaction_service.conversations.selectors import active_nodes, shown_entries
 from compaction_service.conversations.state import commit, measure
 from compaction_service.conversations.terms import terms_of
 from compaction_service.engine.exchanges import group
@@ -24,8 +23,7 @@ def compaction_revert(tenant: Tenant, compaction_id: uuid.UUID) -> Compaction:
     Raises `ApiError` 404, or 409 unless it is the conversation's newest applied compaction, none is live, and no
     erasure made its summary stale (semantics 9): what it had replaced was then made live already.
     """
-    compaction = compaction_get(compaction_id)
-    conversation = Conversation.objects.select_for_update().get(id=compaction.conversation_id)
+    compaction, conversation = compaction_locked(compaction_id)
     if conversation.compaction_live is not None:
         raise ApiError(
             409, "compaction_live", "A compaction of this conversation is live: cancel it or wait for its end."
@@ -43,7 +41,9 @@ def compaction_revert(tenant: Tenant, compaction_id: uuid.UUID) -> Compaction:
         )
     if not Compaction.objects.filter(id=newest.id, reverted_at=None).update(reverted_at=timezone.now()):
         raise ApiError(409, "not_newest", "It was reverted already.")
-    Summary.objects.filter(compaction_id=newest.id, state=NodeState.ACTIVE).update(state=NodeState.REVERTED)
+    Summary.objects.filter(compaction_id=newest.id, state__in=(NodeState.ACTIVE, NodeState.MERGED)).update(
+        state=NodeState.REVERTED, parent=None
+    )
     Summary.objects.filter(retired_by_id=newest.id).update(state=NodeState.ACTIVE, retired_by=None, parent=None)
     _uncover(conversation, newest)
     conversation.version += 1
@@ -62,24 +62,31 @@ def compaction_get(compaction_id: uuid.UUID) -> Compaction:
     return found
 
 
+def compaction_locked(compaction_id: uuid.UUID) -> tuple[Compaction, Conversation]:
+    """The same, read under the lock of its conversation (docs/design.md, Locks)."""
+    found = Conversation.objects.select_for_update(of=("self",)).filter(compactions=compaction_id).first()
+    compaction = compaction_get(compaction_id)
+    return compaction, found or compaction.conversation
+
+
 def _uncover(conversation: Conversation, compaction: Compaction) -> None:
     """Coverage and carried set of before, with what was pinned since."""
     undo = compaction.undo or {"covered_to": 0, "carried": []}
+    pinned = _pinned_exchanges(conversation, undo["covered_to"])
     conversation.covered_to = undo["covered_to"]
-    conversation.carried = sorted({*undo["carried"], *_pinned_exchanges(conversation)})
+    conversation.carried = sorted({*undo["carried"], *pinned})
     shown = shown_entries(conversation, bodies=False)
     measure(conversation, shown.carried, shown.tail, active_nodes(conversation))
 
 
-def _pinned_exchanges(conversation: Conversation) -> set[int]:
-    """Positions of the exchanges that hold a pinned message under the coverage as it is now."""
-    covered = messages_of(conversation.id).filter(position__lte=conversation.covered_to)
-    if not covered.filter(pinned=True).exists():
-        return set()
-    entries = [entry_of(row) for row in covered.order_by("position").values(*PLANNING_FIELDS)]
-    pinned: set[int] = set()
-    for exchange in group(entries):
-        members = entries[exchange.start : exchange.end]
-        if any(entry.pinned for entry in members):
-            pinned.update(entry.position for entry in members)
-    return pinned
+def _pinned_exchanges(conversation: Conversation, covered_to: int) -> set[int]:
+    """Positions up to `covered_to` of the exchanges that hold a pinned message: carried ones all, so only those are
+    looked at."""
+    entries = shown_entries(conversation, bodies=False).carried
+    members = (entries[exchange.start : exchange.end] for exchange in group(entries))
+    return {
+        entry.position
+        for some in members
+        if some[-1].position <= covered_to and any(entry.pinned for entry in some)
+        for entry in some
+    }

@@ -18,9 +18,9 @@ from compaction_service.compactions.models import (
     Trigger,
 )
 from compaction_service.conversations.serializers import Breakdown, Span, StorableCharField
+from compaction_service.usage.serializers import OutcomeCounts
 
 LONGEST_TEXT = 10_000  # characters of focus and instructions
-BLANK = ("", "none")
 
 
 class OverflowIn(StrictSerializer):
@@ -77,7 +77,11 @@ class PassOut(serializers.Serializer[Any]):
     tokens_in = serializers.IntegerField(help_text="By the provider's count.")
     tokens_out = serializers.IntegerField(help_text="By the provider's count.")
     cost = serializers.DecimalField(
-        max_digits=14, decimal_places=8, allow_null=True, help_text="US dollars; null: the price is not known."
+        max_digits=14,
+        decimal_places=8,
+        coerce_to_string=False,
+        allow_null=True,
+        help_text="US dollars; null: the price is not known.",
     )
     error = serializers.CharField(allow_null=True, help_text="A stable code.")
     from_position = serializers.IntegerField(allow_null=True, help_text="First position in its input.")
@@ -124,7 +128,7 @@ class CompactionOut(serializers.Serializer[Any]):
     llm_tokens_in = serializers.IntegerField(help_text="Of all calls, failed and late ones too.")
     llm_tokens_out = serializers.IntegerField(help_text="Of all calls, failed and late ones too.")
     cost = serializers.DecimalField(
-        max_digits=14, decimal_places=8, help_text="US dollars, as far as prices are known."
+        max_digits=14, decimal_places=8, coerce_to_string=False, help_text="US dollars, as far as prices are known."
     )
     queued_ms = serializers.IntegerField(allow_null=True, help_text="From the request to the start.")
     duration_ms = serializers.IntegerField(allow_null=True, help_text="From the start to the end.")
@@ -151,7 +155,11 @@ class PlanOut(serializers.Serializer[Any]):
     model = serializers.CharField(allow_null=True, help_text="Who would write it; null: extractive.")
     chunks = serializers.IntegerField(help_text="Calls to read the span.")
     estimated_cost = serializers.DecimalField(
-        max_digits=14, decimal_places=8, allow_null=True, help_text="US dollars; null: the price is not known."
+        max_digits=14,
+        decimal_places=8,
+        coerce_to_string=False,
+        allow_null=True,
+        help_text="US dollars; null: the price is not known.",
     )
 
 
@@ -166,6 +174,30 @@ class DryRunOut(serializers.Serializer[Any]):
 
     dry_run = serializers.BooleanField(help_text="True.")
     plan = PlanOut(help_text="What would be done.")
+
+
+class StatsOut(serializers.Serializer[Any]):
+    """What all compactions of a conversation come to."""
+
+    conversation = serializers.UUIDField(help_text="Whose.")
+    compactions = serializers.IntegerField(help_text="Entries of the log.")
+    live = serializers.IntegerField(help_text="Of them, queued or running: 0 or 1.")
+    reverted = serializers.IntegerField(help_text="Of them, undone.")
+    outcomes = OutcomeCounts(help_text="Those that ended, by outcome.")
+    tokens_in = serializers.IntegerField(help_text="Tokens that applied ones replaced.")
+    tokens_out = serializers.IntegerField(help_text="Tokens of their summaries.")
+    compression_ratio = serializers.FloatField(allow_null=True, help_text="Mean of the applied ones' ratios.")
+    duration_ms = serializers.IntegerField(allow_null=True, help_text="Mean of the applied ones, start to end.")
+    llm_tokens_in = serializers.IntegerField(help_text="Of all calls to models.")
+    llm_tokens_out = serializers.IntegerField(help_text="Of all calls to models.")
+    cost = serializers.DecimalField(
+        max_digits=14, decimal_places=8, coerce_to_string=False, help_text="US dollars, as far as prices are known."
+    )
+    entities = serializers.ListField(
+        child=serializers.CharField(), help_text="Names that summaries kept, those in most summaries first."
+    )
+    oldest = serializers.DateTimeField(allow_null=True, help_text="When the first was asked for.")
+    newest = serializers.DateTimeField(allow_null=True, help_text="When the last was asked for.")
 
 
 class SummaryOut(serializers.Serializer[Any]):

@@ -15,8 +15,9 @@ from compaction_service.compactions import requests
 from compaction_service.compactions.ending import NotLive, end
 from compaction_service.compactions.models import LIVE, Compaction, Outcome, Review, Status, Trigger, Work
 from compaction_service.compactions.plans import Planned, plan_for
-from compaction_service.compactions.reverting import compaction_get, compaction_revert
-from compaction_service.compactions.starting import lock_conversation, note_floor
+from compaction_service.compactions.reverting import compaction_get, compaction_locked, compaction_revert
+from compaction_service.compactions.starting import note_floor
+from compaction_service.conversations import calibration
 from compaction_service.conversations.models import Conversation
 from compaction_service.conversations.selectors import conversation_get
 from compaction_service.conversations.state import commit
@@ -55,8 +56,9 @@ class Asked:
 
 
 def compaction_preview(tenant: Tenant, ref: str, asked: Asked) -> tuple[Conversation, Terms, Planned]:
-    """The plan a request would get now. Writes nothing."""
+    """The plan a request would get now. Writes nothing. Raises as `compaction_request`."""
     conversation = conversation_get(ref)
+    _check_up_to(conversation, asked)
     terms = terms_of(conversation, tenant.policy, call=asked.policy)
     return conversation, terms, plan_for(conversation, terms, up_to=asked.up_to)
 
@@ -67,11 +69,11 @@ def compaction_request(tenant: Tenant, ref: str, asked: Asked) -> tuple[Compacti
     Raises `ApiError` 404, and 400 for an `up_to` beyond the last position.
     """
     conversation = conversation_get(ref, lock=True)
-    if asked.up_to is not None and not 1 <= asked.up_to <= conversation.last_position:
-        raise ApiError(400, "out_of_range", f"Must be a position from 1 to {conversation.last_position}.", attr="up_to")
+    _check_up_to(conversation, asked)
     _learn_overflow(conversation, tenant, asked)
     terms = terms_of(conversation, tenant.policy, call=asked.policy)
     if conversation.compaction_live is not None:
+        _write(conversation)
         return _join(conversation.compaction_live, terms, asked), True
     planned = plan_for(conversation, terms, up_to=asked.up_to)
     compaction = requests.start(
@@ -82,12 +84,21 @@ def compaction_request(tenant: Tenant, ref: str, asked: Asked) -> tuple[Compacti
     if planned.plan.irreducible is not None:
         note_floor(compaction, planned, terms)
         compaction.save(force_insert=True)
-        end(compaction, conversation, terms, Outcome.IRREDUCIBLE, planned.plan.irreducible)
+        end(compaction, conversation, Outcome.IRREDUCIBLE, planned.plan.irreducible)
         return compaction, False
-    if not commit(conversation):
-        raise RuntimeError("a locked conversation changed under its lock")
+    _write(conversation)
     requests.enqueue(compaction)
     return compaction, False
+
+
+def _write(conversation: Conversation) -> None:
+    if not commit(conversation):
+        raise RuntimeError("a locked conversation changed under its lock")
+
+
+def _check_up_to(conversation: Conversation, asked: Asked) -> None:
+    if asked.up_to is not None and not 1 <= asked.up_to <= conversation.last_position:
+        raise ApiError(400, "out_of_range", f"Must be a position from 1 to {conversation.last_position}.", attr="up_to")
 
 
 def _join(live_id: uuid.UUID, terms: Terms, asked: Asked) -> Compaction:
@@ -111,20 +122,20 @@ def _learn_overflow(conversation: Conversation, tenant: Tenant, asked: Asked) ->
     terms = terms_of(conversation, tenant.policy)
     counted = sum(breakdown(conversation, terms).values())
     if counted and asked.reported_tokens > counted:
-        conversation.factor *= min(3.0, asked.reported_tokens / counted)
+        # At most what a report with an append could come to, however often it is said.
+        raised = terms.factor * asked.reported_tokens / counted
+        conversation.factor = max(conversation.factor, min(calibration.HIGHEST, raised))
         conversation.calibrated = True
 
 
-def compaction_cancel(tenant: Tenant, compaction_id: uuid.UUID) -> Compaction:
+def compaction_cancel(compaction_id: uuid.UUID) -> Compaction:
     """Cancel a live compaction; its worker's result will be refused. `ApiError` 404, or 409 when it has ended."""
-    compaction = compaction_get(compaction_id)
-    conversation = lock_conversation(compaction)
-    compaction.refresh_from_db()
+    compaction, conversation = compaction_locked(compaction_id)
     if compaction.status not in LIVE:
         raise ApiError(409, "not_live", f"It has ended: {compaction.outcome}.")
     compaction.follow_up = None
     try:
-        end(compaction, conversation, terms_of(conversation, tenant.policy), Outcome.CANCELLED, "requested")
+        end(compaction, conversation, Outcome.CANCELLED, "requested")
     except NotLive:
         raise ApiError(409, "not_live", "It has just ended.") from None
     return compaction

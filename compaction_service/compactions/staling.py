@@ -7,7 +7,6 @@ from datetime import datetime
 from compaction_service.compactions.ending import end
 from compaction_service.compactions.models import Compaction, NodeState, Outcome, Pass, Status, Summary, Trigger
 from compaction_service.conversations.models import Conversation
-from compaction_service.conversations.terms import Terms
 
 
 def nodes_stale(conversation: Conversation, first: int, last: int) -> int:
@@ -27,7 +26,7 @@ def nodes_stale(conversation: Conversation, first: int, last: int) -> int:
     return erased
 
 
-def run_stop(conversation: Conversation, terms: Terms, first: int) -> bool:
+def run_stop(conversation: Conversation, first: int) -> bool:
     """End a running compaction that reads position `first` or a later one as `stale`; False: there is none.
 
     Now, not when it applies: what its next pass would write is made of a text that is to be gone. The result of the
@@ -38,7 +37,7 @@ def run_stop(conversation: Conversation, terms: Terms, first: int) -> bool:
     ).first()
     if reading is None:
         return False
-    end(reading, conversation, terms, Outcome.STALE, "input_changed")
+    end(reading, conversation, Outcome.STALE, "input_changed")
     return True
 
 

@@ -14,7 +14,10 @@ from compaction_service.compactions.spans import input_hash
 from compaction_service.conversations.models import CompactionState, Conversation, Message
 from compaction_service.conversations.terms import Terms, breakdown, terms_of
 from compaction_service.engine.policy import Policy
+from compaction_service.engine.strategies import rolls
 from tenants.models import Tenant
+
+NO_MODEL = "no_model"  # why a summary is extractive, or why there is none (semantics 7, Fallback)
 
 
 def lock_conversation(compaction: Compaction) -> Conversation:
@@ -36,9 +39,14 @@ def open_job(compaction: Compaction, tenant: Tenant) -> Pass | None:
     compaction.context_before = {"tokens": sum(parts.values()), "breakdown": parts}
     if planned.plan.irreducible is not None:
         note_floor(compaction, planned, terms)
-        end(compaction, conversation, terms, Outcome.IRREDUCIBLE, planned.plan.irreducible)
+        end(compaction, conversation, Outcome.IRREDUCIBLE, planned.plan.irreducible)
         return None
-    _write_plan(compaction, conversation, terms, planned, tenant)
+    models = models_of(terms.policy, tenant)
+    if not models and not terms.policy.extractive_fallback:
+        end(compaction, conversation, Outcome.FAILED, NO_MODEL)
+        return None
+    compaction.fallback_reason = "" if models else NO_MODEL
+    _write_plan(compaction, conversation, terms, planned, models)
     conversation.compaction_state = CompactionState.RUNNING
     Conversation.objects.filter(id=conversation.id).update(
         compaction_state=conversation.compaction_state, revision=conversation.revision + 1
@@ -54,7 +62,7 @@ def note_floor(compaction: Compaction, planned: Planned, terms: Terms) -> None:
 
 
 def _write_plan(
-    compaction: Compaction, conversation: Conversation, terms: Terms, planned: Planned, tenant: Tenant
+    compaction: Compaction, conversation: Conversation, terms: Terms, planned: Planned, models: list[str]
 ) -> None:
     plan = planned.plan
     ends = (plan.covered[0], plan.covered[-1])
@@ -65,9 +73,10 @@ def _write_plan(
     compaction.from_turn, compaction.to_turn = turns[ends[0]], turns[ends[1]]
     compaction.carried = list(plan.carried)
     compaction.input_hash = input_hash(conversation, planned.nodes, plan.to_position or 0)
-    compaction.tokens_in = plan.span_tokens + sum(node.tokens for node in planned.nodes)
+    replaced = planned.nodes if rolls(compaction.strategy) else ()
+    compaction.tokens_in = plan.span_tokens + sum(node.tokens for node in replaced)
     compaction.work = {
-        "models": models_of(terms.policy, tenant),
+        "models": models,
         "target": plan.summary_target,
         "bound": terms.limits.bound,
         "from": plan.from_position,

@@ -24,6 +24,8 @@ CALL_TIMEOUT = 120.0  # seconds for one model call, all of it
 PROMPT_TOKENS = 1500  # kept free in the summariser's window for rules and markup
 SAFETY = 0.9  # of the summariser's window by our count: its tokenizer may be another
 SMALLEST_CHUNK = 512
+MOST_TOKENS = 100_000_000  # of one call; a server that says more is not believed
+MOST_COST = 100_000  # US dollars of one call, likewise
 
 
 @dataclass(frozen=True)
@@ -63,8 +65,14 @@ class Step:
     replaced_tokens: int
     target: int
     bound: int
-    passes_done: int  # re-summarisations
+    passes_done: int  # re-summarisations once this pass is done
+    parts: Sequence[str]  # texts of the nodes that a merge makes one
     count: Callable[[str], int]
+
+    @property
+    def reads_span(self) -> bool:
+        """Whether the pass reads messages; else it reads summaries."""
+        return self.kind not in (PassKind.RESUMMARIZE, PassKind.MERGE)
 
     @property
     def answer_tokens(self) -> int:
@@ -121,6 +129,10 @@ def _extract(step: Step) -> Result:
         sections = sections_of.parse(text, step.policy.summary_sections).sections
         notes = [{"cut_from_tokens": step.text_tokens, "to_tokens": step.count(text)}]
         return Result(Spent(), text=text, final=_final(step, text, sections, Method.LLM, notes))
+    if step.kind == PassKind.MERGE:
+        text = bounding.cut(_joined(step.parts, step.policy.summary_sections), step.target, step.count)
+        sections = sections_of.parse(text, step.policy.summary_sections).sections
+        return Result(Spent(), text=text, final=_final(step, text, sections, Method.EXTRACTIVE))
     made = extractive.extract(
         step.span,
         sections=step.policy.summary_sections,
@@ -158,9 +170,9 @@ def _ask(step: Step, model: Model) -> Result:
     except CallError as error:
         return Result(Spent(), read=read, last_chunk=last, error=error)
     spent = Spent(
-        tokens_in=done.tokens_in if done.tokens_in is not None else step.count(asked.system) + step.count(asked.user),
-        tokens_out=done.tokens_out if done.tokens_out is not None else step.count(done.text),
-        cost=done.cost,
+        tokens_in=_told(done.tokens_in, lambda: step.count(asked.system) + step.count(asked.user)),
+        tokens_out=_told(done.tokens_out, lambda: step.count(done.text)),
+        cost=done.cost if done.cost is not None and 0 <= done.cost <= MOST_COST else None,
         duration_ms=done.duration_ms,
     )
     judged = acceptance.accept(
@@ -176,6 +188,11 @@ def _ask(step: Step, model: Model) -> Result:
         text = judged.text if judged.tokens <= step.bound else bounding.cut(judged.text, step.bound, step.count)
         return Result(spent, read=read, text=text, last_chunk=False, more=True)
     return _bounded(step, spent, read, judged)
+
+
+def _told(tokens: int | None, count: Callable[[], int]) -> int:
+    """What the provider says was used; our own count where it says nothing or nothing that can be."""
+    return tokens if tokens is not None and 0 <= tokens <= MOST_TOKENS else count()
 
 
 def _bounded(step: Step, spent: Spent, read: tuple[int, int] | None, judged: acceptance.Accepted) -> Result:
@@ -218,8 +235,8 @@ def _final(
 
 
 def _chunk(step: Step, model: Model) -> tuple[chunks.Chunk | None, int]:
-    """The chunk this pass reads and how many there are; none for a re-summarisation, which reads its text."""
-    if step.kind == PassKind.RESUMMARIZE:
+    """The chunk this pass reads and how many there are; none for a pass that reads summaries."""
+    if not step.reads_span:
         return None, step.chunk + 1
     budget = step.chunk_tokens or chunk_budget(step, model)
     found = chunks.split(step.unread, budget, step.count)
@@ -245,12 +262,25 @@ def _prompt(step: Step, model: Model, chunk: chunks.Chunk | None, total: int) ->
         instructions="\n".join(filter(None, (step.policy.instructions, step.instructions))),
         language=step.policy.language or "",
     )
+    if step.kind == PassKind.MERGE:
+        return prompt.merge(wanted, step.parts)
     if chunk is None:
         return prompt.resummarize(wanted, step.text)
     if step.chunk + 1 < total:
         return prompt.chunk(wanted, chunk.text, step.chunk + 1, total, running=step.previous)
     tail = chunks.tail_end(step.tail, step.count, _tail_tokens(model)) if step.tail else ""
     return prompt.summary(wanted, chunk.text, previous=step.previous, tail=tail)
+
+
+def _joined(texts: Sequence[str], headings: Sequence[str]) -> str:
+    """Summaries as one, section by section, oldest first."""
+    parsed = [sections_of.parse(text, headings) for text in texts]
+    if any(one.missing for one in parsed) or not headings:
+        return "\n\n".join(texts)
+    same = zip(*(one.sections for one in parsed), strict=True)
+    return sections_of.render(
+        sections_of.section(each[0]["heading"], "\n".join(section["text"] for section in each)) for each in same
+    )
 
 
 def _ends(span: Sequence[SpanMessage]) -> tuple[int, int]:

@@ -9,10 +9,12 @@ from compaction_service.compactions import views
 urlpatterns = [
     path("conversations/<str:ref>/compactions", views.ConversationCompactions.as_view()),
     path("conversations/<str:ref>/summaries", views.SummaryList.as_view()),
+    path("conversations/<str:ref>/stats", views.ConversationStats.as_view()),
     path("compactions", views.CompactionList.as_view()),
     path("compactions/<uuid:compaction_id>", views.CompactionDetail.as_view()),
     path("compactions/<uuid:compaction_id>/cancel", views.CompactionCancel.as_view()),
     path("compactions/<uuid:compaction_id>/revert", views.CompactionRevert.as_view()),
     path("summaries/<uuid:summary_id>", views.SummaryDetail.as_view()),
     path("summaries/<uuid:summary_id>/messages", views.SummaryMessages.as_view()),
+    path("tools/compact", views.CompactTool.as_view()),
 ]

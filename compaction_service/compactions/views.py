@@ -5,22 +5,37 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
-from drf_spectacular.utils import OpenApiResponse, PolymorphicProxySerializer, extend_schema
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, PolymorphicProxySerializer, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from compaction_service.api.pagination import PARAMETERS, page_of, paginate
 from compaction_service.api.views import TenantView
-from compaction_service.compactions import answers, estimates, selectors, services
+from compaction_service.compactions import answers, estimates, examples, selectors, services, stats
 from compaction_service.compactions.models import LIVE, Compaction, Trigger
 from compaction_service.compactions.reverting import compaction_get
-from compaction_service.compactions.serializers import AskedOut, CompactionIn, CompactionOut, DryRunOut, SummaryOut
+from compaction_service.compactions.serializers import (
+    AskedOut,
+    CompactionIn,
+    CompactionOut,
+    DryRunOut,
+    StatsOut,
+    SummaryOut,
+)
 from compaction_service.compactions.services import Asked
 from compaction_service.conversations import answers as conversation_answers
+from compaction_service.conversations.examples import MESSAGES
+from compaction_service.conversations.filters import choice
+from compaction_service.conversations.models import Format
 from compaction_service.conversations.selectors import conversation_get
-from compaction_service.conversations.serializers import MessageOut
+from compaction_service.conversations.serializers import OBJECT, MessageOut
 from compaction_service.conversations.views import REF, validated
 from compaction_service.conversations.waiting import wait_until
+from compaction_service.engine import compact_tool
+
+COMPACTION_ID = OpenApiParameter("compaction_id", uuid.UUID, OpenApiParameter.PATH, description="The compaction's id.")
+SUMMARY_ID = OpenApiParameter("summary_id", uuid.UUID, OpenApiParameter.PATH, description="The node's id.")
+FORMAT = OpenApiParameter("format", str, enum=Format.values, default=Format.OPENAI.value, description="Whose tools.")
 
 
 def one(row: Compaction) -> dict[str, Any]:
@@ -41,12 +56,13 @@ class ConversationCompactions(TenantView):
         parameters=[REF],
         request=CompactionIn,
         responses={
-            202: AskedOut,
+            202: OpenApiResponse(AskedOut, description="It is queued or running; Location says where to ask."),
             200: OpenApiResponse(
                 PolymorphicProxySerializer("AskedOrDryRun", [AskedOut, DryRunOut], resource_type_field_name=None),
                 description="It has ended; or the plan of a dry run.",
             ),
         },
+        examples=[examples.ASK, examples.ASKED, examples.ENDED, examples.DRY_RUN],
     )
     def post(self, request: Request, ref: str) -> Response:
         given = validated(CompactionIn(data=request.data))
@@ -103,6 +119,7 @@ class CompactionList(TenantView):
         description="Newest first.",
         parameters=[*PARAMETERS, *selectors.COMPACTION_PARAMETERS],
         responses=page_of(CompactionOut, "CompactionPage"),
+        examples=[examples.COMPACTIONS],
     )
     def get(self, request: Request) -> Response:
         page = paginate(selectors.compactions(request.query_params), request.query_params)
@@ -117,8 +134,10 @@ class CompactionDetail(TenantView):
     @extend_schema(
         operation_id="compactions_get",
         summary="Read a compaction",
-        description="With its passes.",
+        description="The job while it is live, the log entry ever after. With its passes.",
+        parameters=[COMPACTION_ID],
         responses=CompactionOut,
+        examples=[examples.COMPACTION],
     )
     def get(self, _request: Request, compaction_id: uuid.UUID) -> Response:
         return Response(one(compaction_get(compaction_id)))
@@ -131,11 +150,13 @@ class CompactionCancel(TenantView):
         operation_id="compactions_cancel",
         summary="Cancel a live compaction",
         description="Its worker's result will be refused. 409 when it has ended.",
+        parameters=[COMPACTION_ID],
         request=None,
-        responses=CompactionOut,
+        responses={200: CompactionOut, 409: None},
+        examples=[examples.CANCELLED],
     )
     def post(self, _request: Request, compaction_id: uuid.UUID) -> Response:
-        row = services.compaction_cancel(self.tenant, compaction_id)
+        row = services.compaction_cancel(compaction_id)
         self.answer_conversation = row.conversation_id
         return Response(one(row))
 
@@ -147,8 +168,10 @@ class CompactionRevert(TenantView):
         operation_id="compactions_revert",
         summary="Undo the newest applied compaction",
         description="Its span is live again, what it superseded active. 409 for any but the newest, or with one live.",
+        parameters=[COMPACTION_ID],
         request=None,
-        responses=CompactionOut,
+        responses={200: CompactionOut, 409: None},
+        examples=[examples.REVERTED],
     )
     def post(self, _request: Request, compaction_id: uuid.UUID) -> Response:
         row = services.compaction_revert(self.tenant, compaction_id)
@@ -165,6 +188,7 @@ class SummaryList(TenantView):
         description="All nodes of a conversation, in every state, newest first.",
         parameters=[REF, *PARAMETERS, selectors.STATE_PARAMETER],
         responses=page_of(SummaryOut, "SummaryPage"),
+        examples=[examples.SUMMARIES],
     )
     def get(self, request: Request, ref: str) -> Response:
         row = conversation_get(ref)
@@ -181,7 +205,9 @@ class SummaryDetail(TenantView):
         operation_id="summaries_get",
         summary="Read a summary node",
         description="One node of the chain, in whatever state.",
+        parameters=[SUMMARY_ID],
         responses=SummaryOut,
+        examples=[examples.SUMMARY],
     )
     def get(self, _request: Request, summary_id: uuid.UUID) -> Response:
         node = selectors.summary_get(summary_id)
@@ -195,11 +221,45 @@ class SummaryMessages(TenantView):
         operation_id="summaries_messages",
         summary="List the originals behind a summary",
         description="By position, as they came.",
-        parameters=PARAMETERS,
+        parameters=[SUMMARY_ID, *PARAMETERS],
         responses=page_of(MessageOut, "SummaryMessagePage"),
+        examples=[MESSAGES],
     )
     def get(self, request: Request, summary_id: uuid.UUID) -> Response:
         found = selectors.originals_of(selectors.summary_get(summary_id))
         page = paginate(found, request.query_params, order="position")
         rows = [conversation_answers.message(row) for row in page.rows]
         return Response({"data": rows, "next_cursor": page.next_cursor})
+
+
+class ConversationStats(TenantView):
+    scopes = {"GET": "read"}
+
+    @extend_schema(
+        operation_id="conversations_stats",
+        summary="Add up a conversation's compactions",
+        description="Counts by outcome, tokens, cost and means over its whole log.",
+        parameters=[REF],
+        responses=StatsOut,
+        examples=[examples.STATS],
+    )
+    def get(self, _request: Request, ref: str) -> Response:
+        return Response(stats.stats_of(conversation_get(ref).id))
+
+
+class CompactTool(TenantView):
+    scopes = {"GET": "read"}
+
+    @extend_schema(
+        operation_id="tools_compact",
+        summary="The compact tool",
+        description=(
+            "The definition of a tool by which the model asks for a compaction itself: add the body to the "
+            "conversation's tools as it is."
+        ),
+        parameters=[FORMAT],
+        responses={200: OpenApiResponse(OBJECT, description="The tool, in the provider's format.")},
+        examples=examples.TOOLS,
+    )
+    def get(self, request: Request) -> Response:
+        return Response(compact_tool.definition(choice(request.query_params, "format", Format.values) or Format.OPENAI))

@@ -19,7 +19,7 @@ from compaction_service.compactions import requests
 from compaction_service.compactions.models import Compaction
 from compaction_service.conversations import calibration, masking, selectors
 from compaction_service.conversations.models import Conversation, Message
-from compaction_service.conversations.rows import Details, Draft, draft, message_of, with_savings
+from compaction_service.conversations.rows import Details, Draft, draft, entry_of_row, message_of, with_savings
 from compaction_service.conversations.state import commit, synthetic_tokens
 from compaction_service.conversations.system import system_set
 from compaction_service.conversations.terms import Terms, terms_of
@@ -100,7 +100,9 @@ def append_once(conversation: Conversation, tenant: Tenant, batch: Batch) -> App
     extra = _abandon(conversation, terms, fmt, admitted, rows)
     masks = masking.forward(conversation, terms, rows)
     conversation.version += 1
-    compaction = requests.automatic(conversation, terms, at_rest=admitted.rest, requested_by="append")
+    compaction = requests.automatic(
+        conversation, terms, at_rest=admitted.rest, requested_by="append", appended=[entry_of_row(row) for row in rows]
+    )
 
     if not commit(conversation, *changed):
         return None

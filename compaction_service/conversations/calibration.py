@@ -48,7 +48,7 @@ def learn(
     )
     if reported is None or counted < SMALLEST_SAMPLE or reported < SMALLEST_SAMPLE:
         return terms
-    seen = min(HIGHEST, max(LOWEST, reported / counted))
+    seen = max(LOWEST, min(reported, int(HIGHEST * counted)) / counted)  # JSON has integers that no float holds
     conversation.factor += WEIGHT * (seen - conversation.factor)
     conversation.calibrated = True
     return replace(terms, factor=conversation.factor, calibrated=True)

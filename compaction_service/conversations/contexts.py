@@ -19,7 +19,7 @@ from compaction_service.engine.projection import part_tokens, render
 from compaction_service.engine.summary import extractive
 from compaction_service.engine.types import Call, Entry, Summary
 
-ROUNDING = 5  # raw tokens: each of the five parts of a meter is rounded up by itself
+ROUNDING = 5  # tokens: each of the five parts of a meter is rounded up by itself
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,10 @@ def etag(conversation: Conversation, terms: Terms) -> str:
         limits.limit,
         limits.reserve,
         terms.factor,
+        terms.method,
+        terms.window.source,
         terms.spec.tokenizer,
+        terms.policy.summary_prefix,
     )
     return '"' + hashlib.sha256(repr(seen).encode()).hexdigest()[:32] + '"'
 
@@ -74,7 +77,7 @@ def context_read(conversation: Conversation, terms: Terms) -> Context:
         fitted = fit.fit(
             fmt,
             parts,
-            budget=terms.budget - ROUNDING,
+            budget=terms.raw(terms.limits.window - terms.limits.reserve - ROUNDING),
             system_tokens=conversation.system_tokens,
             tools_tokens=conversation.tools_tokens,
             synthetic_tokens=synthetic,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from django.db.models import F, Q, Sum
+from django.db.models import F, Sum
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
@@ -21,7 +21,7 @@ from compaction_service.compactions.models import Compaction
 from compaction_service.conversations.models import Conversation, Message
 from compaction_service.conversations.recounting import masks_again, recount
 from compaction_service.conversations.rows import draft, with_savings
-from compaction_service.conversations.selectors import conversation_get, message_get, messages_of
+from compaction_service.conversations.selectors import conversation_get, exchange_of, message_get, messages_of
 from compaction_service.conversations.state import commit
 from compaction_service.conversations.terms import Terms, terms_of
 from compaction_service.engine import formats, jsontext
@@ -67,7 +67,7 @@ def message_erase(*, tenant: Tenant, ref: str, position: int) -> Erasure:
     message = message_get(conversation, position)
     terms = terms_of(conversation, tenant.policy)
     now = timezone.now()
-    stub = _stub(conversation, terms, message) if _in_exchange(message) else {}
+    stub = _stub(conversation, terms, message) if _in_exchange(conversation, message) else {}
     messages_of(conversation.id).filter(position=position).update(**{**NOTHING, **stub, "erased_at": now})
     conversation.message_count -= 1
     conversation.stored_tokens -= message.tokens
@@ -135,7 +135,7 @@ def _settle(conversation: Conversation, terms: Terms, gone: _Gone, counts: dict[
         masks_again(conversation)
     conversation.version += 1
     conversation.retry_from_tokens = None
-    if not staling.run_stop(conversation, terms, gone.first):
+    if not staling.run_stop(conversation, gone.first):
         at_rest = Ledger.from_dict(conversation.ledger).rest
         compaction = requests.automatic(conversation, terms, at_rest=at_rest, requested_by="edit")
         if not commit(conversation):
@@ -151,15 +151,9 @@ def _settle(conversation: Conversation, terms: Terms, gone: _Gone, counts: dict[
     return Erasure(conversation, terms, gone.at, counts, compaction)
 
 
-def _in_exchange(message: Message) -> bool:
-    """It makes calls or answers some, or lies between the two: results come before the next assistant message."""
-    if message.calls or message.answers:
-        return True
-    if message.role == "assistant":
-        return False
-    later = messages_of(message.conversation_id).filter(position__gt=message.position)
-    following = later.filter(Q(role="assistant") | ~Q(answers=[])).order_by("position").first()
-    return following is not None and bool(following.answers)
+def _in_exchange(conversation: Conversation, message: Message) -> bool:
+    """It makes calls or answers some, or lies between the two."""
+    return bool(message.calls or message.answers) or len(exchange_of(conversation, message.position)) > 1
 
 
 def _stub(conversation: Conversation, terms: Terms, message: Message) -> dict[str, Any]:

@@ -28,7 +28,7 @@ CONVERSATION_PARAMETERS = [
     OpenApiParameter("model", str, description="Exactly this model."),
     OpenApiParameter("compaction_state", str, enum=CompactionState.values, description="Of its live compaction."),
     *CREATED_PARAMETERS,
-    OpenApiParameter("metadata.<key>", str, description="Metadata with this text under the key."),
+    # `metadata.<key>` is told in the operation's description: OpenAPI has no parameter whose name is open.
 ]
 MESSAGE_PARAMETERS = [
     OpenApiParameter("from", int, description="From this position on."),

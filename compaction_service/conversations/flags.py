@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Mapping
 from typing import Any
 
 from compaction_service.api.errors import ApiError
 from compaction_service.conversations.models import Conversation, Message
-from compaction_service.conversations.rows import PLANNING_FIELDS, entry_of
+from compaction_service.conversations.rows import entry_of_row
 from compaction_service.conversations.selectors import (
     active_nodes,
     conversation_get,
+    exchange_of,
     message_get,
-    messages_of,
     shown_entries,
 )
 from compaction_service.conversations.state import commit, measure, synthetic_tokens
 from compaction_service.conversations.terms import Terms, terms_of
 from compaction_service.engine import formats
 from compaction_service.engine.admit import Ledger, abandon
-from compaction_service.engine.exchanges import exchange_at, group
 from compaction_service.engine.planning import carried_after_pin
-from compaction_service.engine.types import Entry
 from tenants.models import Tenant
 
 
@@ -38,9 +35,12 @@ def flags_set(*, tenant: Tenant, ref: str, position: int, changes: Mapping[str, 
     repinned = "pinned" in changes and changes["pinned"] != message.pinned
     if repinned:
         message.pinned = changes["pinned"]
+        if message.pinned and message.masked:
+            _unmask(conversation, message)
     Message.objects.filter(conversation_id=conversation.id, position=position).update(
         metadata=message.metadata,
         pinned=message.pinned,
+        masked=message.masked,
         abandoned=message.abandoned,
         extra_tokens=message.extra_tokens,
     )
@@ -67,31 +67,28 @@ def _abandon(conversation: Conversation, terms: Terms, message: Message) -> None
     conversation.ledger = ledger.as_dict()
 
 
+def _unmask(conversation: Conversation, message: Message) -> None:
+    """A pinned message is shown verbatim, its results too. (A covered one is measured with what is carried.)"""
+    answers = entry_of_row(message).facts.answers
+    masked, message.masked = message.masked, []
+    if message.position > conversation.covered_to:
+        conversation.tail_tokens += sum(answers[index].saving for index in masked)
+        conversation.shown_chars += sum(answers[index].saving_chars for index in masked)
+
+
 def _carry(conversation: Conversation, terms: Terms, position: int) -> None:
     """Show or hide the exchange of a covered message after its pin changed (semantics 1, carried)."""
-    covered = messages_of(conversation.id).filter(position__lte=conversation.covered_to)
-    entries = [entry_of(row) for row in covered.order_by("position").values(*PLANNING_FIELDS)]
-    exchange = _exchange(entries, position)
-    conversation.carried = list(
-        carried_after_pin(conversation.carried, exchange, requests=_kept_requests(entries, terms))
-    )
+    exchange = exchange_of(conversation, position)
+    requests = _kept_requests(conversation, terms)
+    conversation.carried = list(carried_after_pin(conversation.carried, exchange, requests=requests))
     shown = shown_entries(conversation, bodies=False)
     nodes = active_nodes(conversation)
     measure(conversation, shown.carried, shown.tail, nodes)
 
 
-def _exchange(entries: list[Entry], position: int) -> list[Entry]:
-    exchanges = group(entries)
-    index = bisect_left(entries, position, key=lambda entry: entry.position)
-    found = exchanges[exchange_at(exchanges, index)]
-    return entries[found.start : found.end]
-
-
-def _kept_requests(covered: list[Entry], terms: Terms) -> set[int]:
-    """Positions of covered requests that the policy shows, pinned or not."""
-    asked = [entry.position for entry in covered if entry.facts.request]
-    policy = terms.policy
-    return {
-        *(asked[:1] if policy.keep_first_user_request else ()),
-        *(asked[-1:] if policy.keep_last_user_request else ()),
-    }
+def _kept_requests(conversation: Conversation, terms: Terms) -> set[int]:
+    """Positions of the first and the last user request, as far as the policy shows them, pinned or not."""
+    asked = Message.objects.filter(conversation_id=conversation.id, request=True).values_list("position", flat=True)
+    first = asked.order_by("position").first() if terms.policy.keep_first_user_request else None
+    last = asked.order_by("-position").first() if terms.policy.keep_last_user_request else None
+    return {position for position in (first, last) if position is not None}

@@ -29,6 +29,9 @@ COPIED = (
 )  # fmt: skip
 
 
+FORK = "fork"  # who asked for a copied log entry: it was counted, and paid for, where it was made
+
+
 def conversation_fork(*, tenant: Tenant, ref: str, position: int, external_id: str | None = None) -> Appended:
     """A new conversation with the messages up to `position`, at their positions, and their flags and masks.
 
@@ -62,7 +65,7 @@ def conversation_fork(*, tenant: Tenant, ref: str, position: int, external_id: s
     recount(fork, terms)
     masks_again(fork)
     at_rest = Ledger.from_dict(fork.ledger).rest
-    compaction = requests.automatic(fork, terms, at_rest=at_rest, requested_by="fork")
+    compaction = requests.automatic(fork, terms, at_rest=at_rest, requested_by="service")
     if not commit(fork):
         raise RuntimeError("nobody else can have seen this conversation")
     if compaction is not None:
@@ -88,6 +91,7 @@ def _copy_nodes(fork: Conversation, nodes: list[Node]) -> None:
             [node.compaction_id],
             id=entry,
             conversation_id=fork.id,
+            requested_by=FORK,
             notes=notes,
             undo=undo,
             follow_up=None,

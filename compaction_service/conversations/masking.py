@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from compaction_service.conversations.models import Conversation, Message
-from compaction_service.conversations.rows import PLANNING_FIELDS, entry_of
+from compaction_service.conversations.rows import PLANNING_FIELDS, entry_of, entry_of_row
 from compaction_service.conversations.selectors import messages_of
 from compaction_service.conversations.terms import Terms, trigger_tokens
 from compaction_service.engine import masking
@@ -22,7 +22,7 @@ def forward(conversation: Conversation, terms: Terms, rows: Sequence[Message]) -
     The tail is read (one query, no bodies) only when enough could be reclaimed since the watermark.
     """
     policy = terms.policy
-    entries = [entry_of({name: getattr(row, name) for name in PLANNING_FIELDS}) for row in rows]
+    entries = [entry_of_row(row) for row in rows]
     conversation.mask_pending += sum(_eligible(entry, policy) for entry in entries)
     if not policy.mask_tool_results or not conversation.mask_pending:
         return {}

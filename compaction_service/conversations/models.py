@@ -68,7 +68,7 @@ class Conversation(TenantModel):
     compaction_live = models.UUIDField(null=True)
     compaction_trigger = models.CharField(max_length=10, blank=True, default="")  # of the live one
     compaction_last = models.UUIDField(null=True)
-    retry_from_tokens = models.PositiveIntegerField(null=True)  # threshold waits until tail_tokens reach it
+    retry_from_tokens = models.PositiveIntegerField(null=True)  # threshold waits until so many can be covered
 
     revision = models.PositiveBigIntegerField(default=0)
     version = models.PositiveBigIntegerField(default=0)

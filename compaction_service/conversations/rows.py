@@ -96,6 +96,11 @@ def entry_of(row: dict[str, Any]) -> Entry:
     )
 
 
+def entry_of_row(row: Message) -> Entry:
+    """The `Entry` of a row in memory, without its body."""
+    return entry_of({name: getattr(row, name) for name in PLANNING_FIELDS})
+
+
 def message_of(*, conversation: Conversation, facts: Facts, made: Draft, details: Details, now: datetime) -> Message:
     """The row of an admitted message at the conversation's last position."""
     return Message(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,12 +15,15 @@ from compaction_service.compactions.models import Summary as Node
 from compaction_service.conversations.models import Conversation, Message
 from compaction_service.conversations.rows import ENTRY_FIELDS, PLANNING_FIELDS, entry_of
 from compaction_service.engine import jsontext
+from compaction_service.engine.exchanges import exchange_at, group
 from compaction_service.engine.projection import Parts
 from compaction_service.engine.types import Entry, Summary
 
 
 def by_ref(ref: str) -> Q:
     """The condition for an id or `ext:<external_id>`. A string that is neither finds nothing."""
+    if "\0" in ref:  # PostgreSQL cannot be asked about it
+        return Q(pk__in=[])
     if ref.startswith("ext:"):
         return Q(external_id=ref[4:])
     try:
@@ -74,6 +78,23 @@ def shown_entries(conversation: Conversation, *, bodies: bool) -> Shown:
     entries = [entry_of(row) for row in rows]
     cut = next((i for i, e in enumerate(entries) if e.position > conversation.covered_to), len(entries))
     return Shown(tuple(entries[:cut]), tuple(entries[cut:]))
+
+
+def exchange_of(conversation: Conversation, position: int) -> list[Entry]:
+    """The whole exchange of a stored message, without bodies. Reads from one assistant message to the next.
+
+    An assistant message closes the calls before it, so no exchange goes on past the next one (semantics 1).
+    """
+    messages = messages_of(conversation.id)
+    spoken = messages.filter(role="assistant").values_list("position", flat=True)
+    start = spoken.filter(position__lte=position).order_by("-position").first() or 1
+    end = spoken.filter(position__gt=position).order_by("position").first() or conversation.last_position + 1
+    rows = messages.filter(position__gte=start, position__lt=end).order_by("position").values(*PLANNING_FIELDS)
+    entries = [entry_of(row) for row in rows]
+    exchanges = group(entries)
+    index = bisect_left(entries, position, key=lambda entry: entry.position)
+    found = exchanges[exchange_at(exchanges, index)]
+    return entries[found.start : found.end]
 
 
 def active_nodes(conversation: Conversation) -> list[Node]:

@@ -307,3 +307,32 @@ class Receipt(serializers.Serializer[Any]):
     id = serializers.UUIDField(help_text="Of the conversation.")
     erased_at = serializers.DateTimeField(help_text="When.")
     counts = serializers.DictField(child=serializers.IntegerField(), help_text="Rows gone, by kind.")
+
+
+class CountIn(StrictSerializer):
+    """A context to count; nothing of it is stored."""
+
+    model = StorableCharField(max_length=255, help_text="The model to count for, as litellm names it.")
+    format = serializers.ChoiceField(choices=Format.choices, default=Format.OPENAI, help_text="Of the messages.")
+    messages = serializers.ListField(
+        child=ProviderObject(), max_length=MAX_BATCH, help_text="Messages in the provider's format."
+    )
+    system = SystemField(required=False, allow_null=True, help_text="The system prompt.")
+    tools = ToolsField(required=False, allow_null=True, help_text="The agent's tools.")
+
+
+class CountBreakdown(serializers.Serializer[Any]):
+    """Tokens by part."""
+
+    system = serializers.IntegerField(help_text="The system prompt and what any request costs.")
+    tools = serializers.IntegerField(help_text="Tool definitions.")
+    messages = serializers.IntegerField(help_text="All messages.")
+
+
+class CountOut(serializers.Serializer[Any]):
+    """How many tokens it has."""
+
+    tokens = serializers.IntegerField(help_text="All of it.")
+    method = serializers.ChoiceField(choices=["exact", "estimate"], help_text="How tokens are counted.")
+    model = serializers.CharField(help_text="The registry's name of the model.")
+    breakdown = CountBreakdown(help_text="Tokens by part.")

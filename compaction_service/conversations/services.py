@@ -24,6 +24,7 @@ from compaction_service.engine import formats, policy
 from compaction_service.engine.admit import Ledger
 from compaction_service.engine.types import JSON
 from compaction_service.ids import uuid7
+from compaction_service.routers import current_alias
 from tenants.models import Tenant
 
 __all__ = ["NewConversation", "conversation_create", "conversation_erase", "conversation_update", "flags_set", "insert"]
@@ -47,6 +48,7 @@ def conversation_create(*, tenant: Tenant, new: NewConversation) -> Appended:
 
     Raises `ApiError` (409 for an `external_id` that is taken, 400 for an unknown model), `PolicyError`, `MessageError`.
     """
+    policy.check(new.policy or {})
     conversation = Conversation(
         id=uuid7(),
         tenant_id=tenant.id,
@@ -104,7 +106,8 @@ def conversation_update(*, tenant: Tenant, ref: str, changes: Mapping[str, Any])
     if "metadata" in changes:
         conversation.metadata = dict(changes["metadata"])
     if "policy" in changes:
-        conversation.policy = policy.merge(conversation.policy, changes["policy"] or {})
+        policy.check(changes["policy"])  # before null unsets: an unknown field is none to unset
+        conversation.policy = policy.merge(conversation.policy, changes["policy"])
         conversation.mask_pending = (
             conversation.tail_tokens
         )  # other results may be maskable now: look at the next append
@@ -145,10 +148,11 @@ def conversation_erase(*, ref: str) -> dict[str, Any]:
     counts = {
         "queued_work": Work.objects.filter(pk__in=jobs).delete()[0],
         "idempotency_answers": idempotency.forget_conversation(conversation.id),
-        "messages": Message.objects.filter(**of_it)._raw_delete("default"),  # noqa: SLF001 -- no rows fetched
+        "messages": Message.objects.filter(**of_it)._raw_delete(current_alias.get()),  # noqa: SLF001 -- no rows fetched
         "summaries": Summary.objects.filter(**of_it).count(),
-        "passes": Pass.objects.filter(compaction_id__in=jobs)._raw_delete("default"),  # noqa: SLF001
+        "passes": Pass.objects.filter(compaction_id__in=jobs)._raw_delete(current_alias.get()),  # noqa: SLF001
         "compactions": len(jobs),
     }
-    conversation.delete()
-    return {"id": str(conversation.id), "erased_at": timezone.now(), "counts": counts}
+    erased = {"id": conversation.id, "erased_at": timezone.now(), "counts": counts}
+    conversation.delete()  # its id is None from here on
+    return erased

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 from django.utils import timezone
 
-from compaction_service.compactions.models import Summary as Node
 from compaction_service.conversations.models import Conversation
 from compaction_service.engine.formats.base import NO_RESULT, Format
 from compaction_service.engine.types import Call, Entry, OpenCall
@@ -41,7 +41,18 @@ def synthetic_tokens(fmt: Format, counter: Counter, calls: Sequence[Call | OpenC
     return len(calls) * counter.message(fmt.name, example)
 
 
-def measure(conversation: Conversation, carried: Sequence[Entry], tail: Sequence[Entry], nodes: Sequence[Node]) -> None:
+class Sized(Protocol):
+    """A node as far as it is measured: tokens and chars of its message."""
+
+    @property
+    def tokens(self) -> int: ...
+    @property
+    def chars(self) -> int: ...
+
+
+def measure(
+    conversation: Conversation, carried: Sequence[Entry], tail: Sequence[Entry], nodes: Sequence[Sized]
+) -> None:
     """Set the sums from what a new coverage shows. System and tools are as they were."""
     conversation.summary_tokens = sum(node.tokens for node in nodes)
     conversation.carried_tokens = sum(entry.shown_tokens for entry in carried)

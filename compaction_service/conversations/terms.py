@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from compaction_service.api.errors import ApiError
 from compaction_service.conversations.models import Conversation
 from compaction_service.engine import policy as policies
-from compaction_service.engine.policy import Limits, Policy
+from compaction_service.engine.policy import Limits, Policy, PolicyError
 from compaction_service.registry.selectors import model_get
 from compaction_service.registry.specs import ModelSpec, UnknownModel, Window, WindowUnknown, unlisted, window_for
 from compaction_service.tokens.messages import Counter
 
+CALL = "call"  # the policy level of one request
 PARTS = ("system", "tools", "summaries", "carried", "tail")
 
 
@@ -32,17 +33,18 @@ class Terms:
 
     @cached_property
     def limits(self) -> Limits:
-        return policies.limit(self.policy, self.window.tokens, self.spec.max_output)
+        """Raises `PolicyError` for a reserve that leaves nothing of the window, `ApiError` where the call gave it."""
+        try:
+            return policies.limit(self.policy, self.window.tokens, self.spec.max_output)
+        except PolicyError as error:
+            if self.sources[error.field] == CALL:
+                raise _call_error(error) from None
+            raise
 
     @property
     def counter(self) -> Counter:
         """Counts raw tokens."""
         return self.spec.counter
-
-    @property
-    def budget(self) -> int:
-        """Raw tokens a context may have and still fit: window - reserve by our count (invariant 3)."""
-        return self.raw(self.limits.window - self.limits.reserve)
 
     def raw(self, tokens: int) -> int:
         """The most raw tokens whose calibrated count is at most `tokens`."""
@@ -66,13 +68,20 @@ def terms_of(
 ) -> Terms:
     """The terms of a conversation, optionally as another model or a call's own policy would have them.
 
-    Raises `PolicyError` where the levels do not go together, `ApiError` 400 where no window is known.
+    Raises `ApiError` 400 for a field of the call that cannot be, and where no window is known.
     """
+    try:
+        policies.check(call or {})
+    except PolicyError as error:
+        raise _call_error(error) from None
     policy, sources = policies.resolve(
-        [("tenant", tenant_policy), ("conversation", conversation.policy), ("call", call or {})]
+        [("tenant", tenant_policy), ("conversation", conversation.policy), (CALL, call or {})]
     )
     own = model is None or model == conversation.model
     spec, window = model_for(model or conversation.model, conversation.context_window if own else None)
+    if sources["reserve_output_tokens"] == "tenant" and (policy.reserve_output_tokens or 0) >= window.tokens:
+        # Meant for the tenant's larger models; it must not keep this conversation from being appended to.
+        policy, sources["reserve_output_tokens"] = replace(policy, reserve_output_tokens=None), policies.DEFAULT
     factor = conversation.factor if own and conversation.calibrated else spec.factor
     return Terms(policy, sources, spec, window, factor, conversation.calibrated and own)
 
@@ -86,14 +95,7 @@ def model_for(name: str, context_window: int | None) -> tuple[ModelSpec, Window]
         spec = model_get(name)
     except UnknownModel as unknown:
         if context_window is None:
-            near = f" Did you mean {', '.join(unknown.nearest)}?" if unknown.nearest else ""
-            raise ApiError(
-                400,
-                "model_unknown",
-                f"The registry does not know this model.{near} Or give its `context_window`.",
-                attr="model",
-                extra={"nearest": list(unknown.nearest)},
-            ) from None
+            raise model_unknown(unknown, " Or give its `context_window`.") from None
         spec = unlisted(name)
     try:
         return spec, window_for(context_window, spec)
@@ -104,6 +106,18 @@ def model_for(name: str, context_window: int | None) -> tuple[ModelSpec, Window]
             "The registry does not know this model's window: give `context_window`.",
             attr="model",
         ) from None
+
+
+def model_unknown(unknown: UnknownModel, else_do: str = "") -> ApiError:
+    """400 for the field `model`, with the nearest names."""
+    near = f" Did you mean {', '.join(unknown.nearest)}?" if unknown.nearest else ""
+    detail = f"The registry does not know this model.{near}{else_do}"
+    return ApiError(400, "model_unknown", detail, attr="model", extra={"nearest": list(unknown.nearest)})
+
+
+def _call_error(error: PolicyError) -> ApiError:
+    """A field of the request's own, not of a stored policy."""
+    return ApiError(400, "invalid", error.detail, attr=error.field)
 
 
 def breakdown(conversation: Conversation, terms: Terms) -> dict[str, int]:

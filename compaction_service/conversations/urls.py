@@ -14,4 +14,5 @@ urlpatterns = [
     path("conversations/<str:ref>/fork", views.Fork.as_view()),
     path("conversations/<str:ref>/transcript", views.Transcript.as_view()),
     path("conversations/<str:ref>/context", views.ContextDetail.as_view()),
+    path("count-tokens", views.TokenCount.as_view()),
 ]

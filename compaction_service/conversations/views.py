@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from django.http import HttpResponseBase, StreamingHttpResponse
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -15,7 +16,24 @@ from compaction_service.api.pagination import PARAMETERS, page_of, paginate
 from compaction_service.api.views import TenantView
 from compaction_service.conversations import answers, contexts, editing, filters, forking, selectors, services
 from compaction_service.conversations.appending import AppendRequest, messages_append
-from compaction_service.conversations.examples import APPEND, CONVERSATION, CREATE, ERASED, FORK
+from compaction_service.conversations.counting import tokens_count
+from compaction_service.conversations.examples import (
+    APPEND,
+    APPENDED,
+    CONTEXT,
+    CONVERSATION,
+    CONVERSATIONS,
+    COUNT,
+    COUNTED,
+    CREATE,
+    ERASED,
+    FORK,
+    MESSAGE,
+    MESSAGES,
+    PIN,
+    RECEIPT,
+    UPDATE,
+)
 from compaction_service.conversations.models import Conversation, Message
 from compaction_service.conversations.serializers import (
     AppendedOut,
@@ -23,6 +41,8 @@ from compaction_service.conversations.serializers import (
     ConversationIn,
     ConversationOut,
     ConversationPatch,
+    CountIn,
+    CountOut,
     ErasureOut,
     ForkIn,
     MessageOut,
@@ -39,6 +59,11 @@ REF = OpenApiParameter("ref", str, OpenApiParameter.PATH, description="The conve
 REWIND = OpenApiParameter("from", int, required=True, description="The first position to erase.")
 POSITION = OpenApiParameter("position", int, OpenApiParameter.PATH, description="The message's position.")
 
+IF_NONE_MATCH = OpenApiParameter(
+    "If-None-Match", str, OpenApiParameter.HEADER, description="The ETag of an earlier answer: 304 if it still holds."
+)
+UNCHANGED = OpenApiResponse(description="The answer of this ETag still holds.")
+
 
 def validated(serializer: Any) -> dict[str, Any]:
     serializer.is_valid(raise_exception=True)
@@ -52,9 +77,10 @@ class ConversationList(TenantView):
     @extend_schema(
         operation_id="conversations_list",
         summary="List conversations",
-        description="Newest first.",
+        description="Newest first. `?metadata.<key>=<text>` lists those whose metadata has this text under the key.",
         parameters=[*PARAMETERS, *filters.CONVERSATION_PARAMETERS],
         responses=page_of(ConversationOut, "ConversationPage"),
+        examples=[CONVERSATIONS],
     )
     def get(self, request: Request) -> Response:
         page = paginate(filters.conversations(Conversation.objects.all(), request.query_params), request.query_params)
@@ -99,7 +125,7 @@ class ConversationDetail(TenantView):
         parameters=[REF],
         request=ConversationPatch,
         responses=ConversationOut,
-        examples=[CONVERSATION],
+        examples=[UPDATE, CONVERSATION],
     )
     def patch(self, request: Request, ref: str) -> Response:
         changes = validated(ConversationPatch(data=request.data))
@@ -112,6 +138,7 @@ class ConversationDetail(TenantView):
         description="Messages, summaries, log texts, queued work and stored answers. Answers with a receipt of counts.",
         parameters=[REF],
         responses={200: Receipt},
+        examples=[RECEIPT],
     )
     def delete(self, _request: Request, ref: str) -> Response:
         return Response(services.conversation_erase(ref=ref))
@@ -126,6 +153,7 @@ class MessageList(TenantView):
         description="Messages as they came, by position.",
         parameters=[REF, *PARAMETERS, *filters.MESSAGE_PARAMETERS],
         responses=page_of(MessageOut, "MessagePage"),
+        examples=[MESSAGES],
     )
     def get(self, request: Request, ref: str) -> Response:
         row = selectors.conversation_get(ref)
@@ -140,7 +168,7 @@ class MessageList(TenantView):
         parameters=[REF],
         request=MessagesIn,
         responses={201: AppendedOut},
-        examples=[APPEND],
+        examples=[APPEND, APPENDED],
     )
     def post(self, request: Request, ref: str) -> Response:
         given = validated(MessagesIn(data=request.data))
@@ -192,6 +220,7 @@ class MessageDetail(TenantView):
         description="A message as it came.",
         parameters=[REF, POSITION],
         responses=MessageOut,
+        examples=[MESSAGE],
     )
     def get(self, _request: Request, ref: str, position: int) -> Response:
         return Response(answers.message(selectors.message_get(selectors.conversation_get(ref), position)))
@@ -203,6 +232,7 @@ class MessageDetail(TenantView):
         parameters=[REF, POSITION],
         request=MessagePatch,
         responses=MessageOut,
+        examples=[PIN, MESSAGE],
     )
     def patch(self, request: Request, ref: str, position: int) -> Response:
         changes = validated(MessagePatch(data=request.data))
@@ -259,7 +289,7 @@ class Transcript(TenantView):
         summary="Stream all originals",
         description="JSON Lines, one original a line, in order.",
         parameters=[REF],
-        responses={(200, "application/x-ndjson"): str},
+        responses={(200, "application/x-ndjson"): OpenApiTypes.STR},
     )
     def get(self, _request: Request, ref: str) -> HttpResponseBase:
         with self.scope():
@@ -291,10 +321,12 @@ class ContextDetail(TenantView):
         summary="Read the context",
         description=(
             "What to send to the model next: valid for its provider, and fitting. `wait` holds the request while a "
-            "live compaction is needed for it to fit; one that does not fit then is cut without a model: `degraded`."
+            "live compaction is needed for it to fit; one that does not fit then is made to fit without a model "
+            "(`degraded`)."
         ),
-        parameters=[REF, *filters.CONTEXT_PARAMETERS],
-        responses={200: ContextOut},
+        parameters=[REF, *filters.CONTEXT_PARAMETERS, IF_NONE_MATCH],
+        responses={200: ContextOut, 304: UNCHANGED, 422: None},
+        examples=[CONTEXT],
     )
     def get(self, request: Request, ref: str) -> Response:
         asked = filters.context_question(request.query_params)
@@ -336,6 +368,21 @@ class ContextDetail(TenantView):
         except Overflow as overflow:
             raise overflow_error(overflow, terms) from None
         return Response(context_body(conversation, context), headers={"ETag": tag})
+
+
+class TokenCount(TenantView):
+    scopes = {"POST": "read"}
+
+    @extend_schema(
+        operation_id="tokens_count",
+        summary="Count tokens",
+        description="Of a context that is not stored, as the meter would show it before any calibration.",
+        request=CountIn,
+        responses=CountOut,
+        examples=[COUNT, COUNTED],
+    )
+    def post(self, request: Request) -> Response:
+        return Response(tokens_count(**validated(CountIn(data=request.data))))
 
 
 def context_body(conversation: Conversation, context: contexts.Context) -> dict[str, Any]:

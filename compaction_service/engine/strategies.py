@@ -1,6 +1,6 @@
 """Which nodes of a chain become one (semantics 7, Strategies). Pure: the caller runs the merges and writes them.
 
-`sliding` and `hybrid` keep one rolling node, which replaces the one before. `hierarchical` adds a node for each span
+`sliding` keeps one rolling node, which replaces the one before. `hierarchical` adds a node for each span
 and merges by level. Whatever the strategy, a chain over its bound merges its oldest nodes.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-ROLLING = frozenset({"sliding", "hybrid"})
+ROLLING = frozenset({"sliding"})
 MOST_LEAVES = 5  # level-0 nodes that stay apart: the sixth makes all six merge
 MOST_INNER = 3  # nodes of any level above that stay apart: the fourth makes all four merge
 MOST_MERGED = 4  # nodes that one merge for the chain's bound takes

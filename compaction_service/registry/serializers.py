@@ -36,8 +36,8 @@ from compaction_service.tokens.families import TOKENIZERS
 class ModelSerializer(serializers.ModelSerializer[Model]):
     """A model of the registry."""
 
-    name = serializers.CharField(help_text="litellm's name for it.")
-    provider = serializers.CharField(help_text="Who serves it, as litellm calls them.")
+    name = serializers.CharField(help_text="As litellm names it.")
+    provider = serializers.CharField(help_text="Who serves it.")
     context_window = serializers.IntegerField(allow_null=True, help_text="Input tokens; null: give `context_window`.")
     max_output = serializers.IntegerField(allow_null=True, help_text="Output tokens of one answer.")
     tokenizer = serializers.ChoiceField(
@@ -48,10 +48,18 @@ class ModelSerializer(serializers.ModelSerializer[Model]):
     )
     factor = serializers.FloatField(help_text="Its tokens for one of the encoding, before calibration.")
     input_price = serializers.DecimalField(
-        max_digits=16, decimal_places=PRICE_PLACES, normalize_output=True, allow_null=True, help_text="USD per token."
+        max_digits=16,
+        decimal_places=PRICE_PLACES,
+        coerce_to_string=False,
+        allow_null=True,
+        help_text="US dollars per token; null: not known.",
     )
     output_price = serializers.DecimalField(
-        max_digits=16, decimal_places=PRICE_PLACES, normalize_output=True, allow_null=True, help_text="USD per token."
+        max_digits=16,
+        decimal_places=PRICE_PLACES,
+        coerce_to_string=False,
+        allow_null=True,
+        help_text="US dollars per token; null: not known.",
     )
     default_limit = serializers.SerializerMethodField(
         help_text="Context tokens at which the default policy compacts; null without a window."

@@ -10,9 +10,11 @@ from compaction_service.api import pagination
 from compaction_service.api.errors import ApiError
 from compaction_service.api.views import TenantView
 from compaction_service.registry import selectors
+from compaction_service.registry.examples import MODEL, MODELS
 from compaction_service.registry.serializers import ModelSerializer
 from compaction_service.registry.specs import UnknownModel
 
+NAME = OpenApiParameter("name", str, OpenApiParameter.PATH, description="A model's name; it may hold slashes.")
 _Q = OpenApiParameter("q", str, description="Only models whose name or provider holds this, in any case.")
 
 
@@ -23,7 +25,7 @@ class ModelsView(TenantView):
 
     @extend_schema(operation_id="models_list", summary="Models, by name", tags=["models"],
                    parameters=[_Q, *pagination.PARAMETERS],
-                   responses=pagination.page_of(ModelSerializer, "ModelPage"))  # fmt: skip
+                   responses=pagination.page_of(ModelSerializer, "ModelPage"), examples=[MODELS])  # fmt: skip
     def get(self, request: Request) -> Response:
         """What is known of each model: its window, how its tokens are counted, its prices."""
         params = request.query_params
@@ -37,7 +39,7 @@ class ModelView(TenantView):
     scopes = {"GET": "read"}
 
     @extend_schema(operation_id="models_get", summary="The model that a name means", tags=["models"],
-                   responses=ModelSerializer)  # fmt: skip
+                   parameters=[NAME], responses=ModelSerializer, examples=[MODEL])  # fmt: skip
     def get(self, _request: Request, name: str) -> Response:
         """Takes a provider's prefix, a date, an alias and any case: `name` in the answer says which model that is.
 

@@ -102,6 +102,7 @@ class Migration(migrations.Migration):
                 ('state', models.CharField(choices=[('active', 'Active'), ('merged', 'Merged'), ('superseded', 'Superseded'), ('reverted', 'Reverted'), ('stale', 'Stale')], default='active', max_length=10)),
                 ('created_at', models.DateTimeField(auto_now_add=True)),
             ],
+            options={'verbose_name_plural': 'summaries'},
         ),
         migrations.CreateModel(
             name='Work',

@@ -90,9 +90,9 @@ def test_running__erased_message_between_passes__ends_the_job_and_its_written_ou
     claim = claim_of(tenant)
     assert claim is not None
     with tenant_scope(tenant.id):
-        step = jobs.begin(claim)
-        assert step is not None
-        Pass.objects.filter(id=step.pass_id).update(output="about zebra.py")
+        begun = jobs.begin(claim)
+        assert begun is not None
+        Pass.objects.filter(id=begun.id).update(output="about zebra.py")
     driver.erase(9)
     driver.erase(10)
     assert "zebra" not in driver.texts()

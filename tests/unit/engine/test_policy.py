@@ -84,7 +84,7 @@ def test_resolve__preset__sets_its_fields_and_passes_the_checks(name: str) -> No
 def test_resolve__several_levels__the_most_specific_wins_field_by_field() -> None:
     found, sources = policy.resolve(
         [
-            ("service", {"target": 0.1, "log_retention": 5, "strategy": "hybrid"}),
+            ("service", {"target": 0.1, "log_retention": 5, "strategy": "sliding"}),
             ("tenant", {"target": 0.2, "log_retention": None}),
             ("conversation", {"target": 0.3}),
             ("call", {"strategy": "hierarchical"}),

@@ -1,0 +1,45 @@
+"""Shapes of `/v1/usage`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+
+from compaction_service.usage.selectors import GROUPS, OUTCOMES
+
+
+class OutcomeCounts(serializers.Serializer[Any]):
+    """Compactions by how they ended."""
+
+    def get_fields(self) -> dict[str, Any]:
+        return {name: serializers.IntegerField(help_text=f"Ended as {name}.") for name in OUTCOMES}
+
+
+class UsageRow(serializers.Serializer[Any]):
+    """What one day, model or conversation used."""
+
+    key = serializers.CharField(help_text="The day (UTC), the model's name, or the conversation's id.")
+    messages = serializers.IntegerField(help_text="Messages stored.")
+    tokens = serializers.IntegerField(help_text="Tokens stored, by the encoding's own count.")
+    compactions = OutcomeCounts(help_text="Compactions that ended, by outcome.")
+    tokens_saved = serializers.IntegerField(help_text="Tokens that applied compactions replaced, less their summaries.")
+    llm_tokens_in = serializers.IntegerField(help_text="Sent to summarisers, failed and late calls included.")
+    llm_tokens_out = serializers.IntegerField(help_text="Got from summarisers.")
+    cost = serializers.DecimalField(
+        max_digits=14, decimal_places=8, coerce_to_string=False, help_text="US dollars, as far as prices are known."
+    )
+
+
+class UsagePage(serializers.Serializer[Any]):
+    """Usage over a range of days."""
+
+    def get_fields(self) -> dict[str, Any]:
+        # `from` is a keyword of Python.
+        return {
+            "from": serializers.DateField(help_text="First day, UTC."),
+            "to": serializers.DateField(help_text="Last day, included."),
+            "group_by": serializers.ChoiceField(choices=GROUPS, help_text="What a row adds up."),
+            "data": UsageRow(many=True, help_text="In order of their keys."),
+            "next_cursor": serializers.CharField(allow_null=True, help_text="Ask with `?cursor=` for what follows."),
+        }

@@ -1,0 +1,120 @@
+"""`/v1/admin/tenants`: what the platform does with tenants."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.db import IntegrityError, transaction
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.exceptions import NotFound
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from compaction_service.api import pagination
+from compaction_service.api.errors import ApiError
+from compaction_service.api.views import PlatformView
+from tenants import examples, selectors, services
+from tenants.models import Scope, Tenant
+from tenants.scope import tenant_scope
+from tenants.serializers import (
+    IssuedTenantSerializer,
+    PlatformTenantChangeSerializer,
+    PlatformTenantCreateSerializer,
+    PlatformTenantSerializer,
+)
+
+TENANT_ID = OpenApiParameter("tenant_id", UUID, OpenApiParameter.PATH, description="The tenant's id.")
+
+
+class TenantsView(PlatformView):
+    """All tenants."""
+
+    @extend_schema(
+        operation_id="admin_tenants_list",
+        summary="List tenants",
+        description="Newest first.",
+        tags=["admin"],
+        parameters=pagination.PARAMETERS,
+        responses=pagination.page_of(PlatformTenantSerializer, "TenantPage"),
+        examples=[examples.PLATFORM_TENANTS],
+    )
+    def get(self, request: Request) -> Response:
+        page = pagination.paginate(selectors.tenant_list(), request.query_params)
+        rows = PlatformTenantSerializer(page.rows, many=True).data
+        return Response({"data": rows, "next_cursor": page.next_cursor})
+
+    @extend_schema(
+        operation_id="admin_tenants_create",
+        summary="Create a tenant",
+        description="With a first key that may do everything, shown this once. 409 for a name in use.",
+        tags=["admin"],
+        request=PlatformTenantCreateSerializer,
+        responses={201: IssuedTenantSerializer},
+        examples=[examples.PLATFORM_CREATE, examples.PLATFORM_ISSUED],
+    )
+    def post(self, request: Request) -> Response:
+        given = _validated(PlatformTenantCreateSerializer(data=request.data))
+        try:
+            with transaction.atomic(using="platform"):
+                tenant = services.tenant_create(given["name"], given.get("limits"), given["weight"])
+        except services.TenantError as exc:
+            raise ApiError(400, "invalid", exc.detail, attr=exc.attr) from exc
+        except IntegrityError as exc:
+            raise ApiError(409, "name_taken", "There is a tenant of this name.", attr="name") from exc
+        with tenant_scope(tenant.id):
+            issued = services.key_create([Scope.ADMIN.value], "first key")
+        return Response({**PlatformTenantSerializer(tenant).data, "key": issued.secret}, status=201)
+
+
+class TenantView(PlatformView):
+    """One tenant."""
+
+    @extend_schema(
+        operation_id="admin_tenants_get",
+        summary="Read a tenant",
+        description="Its state and its limits.",
+        tags=["admin"],
+        parameters=[TENANT_ID],
+        responses=PlatformTenantSerializer,
+        examples=[examples.PLATFORM_TENANT],
+    )
+    def get(self, _request: Request, tenant_id: UUID) -> Response:
+        return Response(PlatformTenantSerializer(_tenant(tenant_id)).data)
+
+    @extend_schema(
+        operation_id="admin_tenants_update",
+        summary="Change a tenant's limits, state or weight",
+        description="Limits are merged, null unsets one. A suspended tenant's keys are refused with 403.",
+        tags=["admin"],
+        parameters=[TENANT_ID],
+        request=PlatformTenantChangeSerializer,
+        responses=PlatformTenantSerializer,
+        examples=[examples.SUSPEND, examples.PLATFORM_TENANT],
+    )
+    def patch(self, request: Request, tenant_id: UUID) -> Response:
+        given = _validated(PlatformTenantChangeSerializer(data=request.data))
+        _tenant(tenant_id)
+        try:
+            if "limits" in given:
+                services.tenant_set_limits(tenant_id, given["limits"])
+        except services.TenantError as exc:
+            raise ApiError(400, "invalid", exc.detail, attr=exc.attr) from exc
+        if "status" in given:
+            services.tenant_set_status(tenant_id, Tenant.Status(given["status"]))
+        if "weight" in given:
+            services.tenant_set_weight(tenant_id, given["weight"])
+        return Response(PlatformTenantSerializer(_tenant(tenant_id)).data)
+
+
+def _tenant(tenant_id: UUID) -> Tenant:
+    try:
+        return selectors.tenant_get(tenant_id)
+    except Tenant.DoesNotExist:
+        raise NotFound from None
+
+
+def _validated(serializer: Any) -> dict[str, Any]:
+    serializer.is_valid(raise_exception=True)
+    data: dict[str, Any] = serializer.validated_data
+    return data
