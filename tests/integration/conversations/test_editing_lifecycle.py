@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
 from compaction_service.conversations.models import Message
 from tenants.scope import tenant_scope
@@ -26,9 +26,13 @@ class Lifecycle(RuleBasedStateMachine):
     def __init__(self, member: Member) -> None:
         super().__init__()
         self.member = member
-        masks = {"mask_min_reclaim_tokens": 0, "keep_tool_results": 1, "mask_min_chars": 20}
-        self.drivers = [Driver.create(member, policy={**SMALL["policy"], **masks})]
+        self.drivers: list[Driver] = []
         self.marks = 0
+
+    @initialize(strategy=st.sampled_from(["sliding", "hierarchical"]))
+    def create(self, strategy: str) -> None:
+        masks = {"mask_min_reclaim_tokens": 0, "keep_tool_results": 1, "mask_min_chars": 20}
+        self.drivers = [Driver.create(self.member, policy={**SMALL["policy"], **masks, "strategy": strategy})]
 
     def driver(self, number: int) -> Driver:
         return self.drivers[number % len(self.drivers)]
