@@ -6,6 +6,7 @@ Run: `celery -A worker.app worker --pool threads -c 64` and one `celery -A worke
 from __future__ import annotations
 
 import os
+import threading
 from typing import Any
 
 from celery import Celery, signals
@@ -45,6 +46,7 @@ app.conf.update(
     timezone="UTC",
     beat_schedule={
         "sweep": {"task": "compactions.sweep", "schedule": limits.SWEEP, "options": {"expires": 5}},
+        "purge": {"task": "idempotency.purge", "schedule": limits.EXPIRE, "options": {"expires": limits.EXPIRE}},
         "expire": {"task": "conversations.expire", "schedule": limits.EXPIRE, "options": {"expires": limits.EXPIRE}},
     },
     beat_schedule_filename=os.environ.get("BEAT_SCHEDULE", "/tmp/compaction-beat-schedule"),  # noqa: S108 -- holds no data
@@ -64,7 +66,8 @@ def _prepare(**_: Any) -> None:
     except (ImproperlyConfigured, ValueError) as error:
         raise SystemExit(f"The worker will not start: {error}") from None  # Celery logs an Exception and goes on
     encodings.warm()
-    preload()
+    # Extractive passes need no model: they must not wait for the seconds that this import takes.
+    threading.Thread(target=preload, name="preload", daemon=True).start()
 
 
 @signals.setup_logging.connect

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 
+from compaction_service.api import idempotency
 from compaction_service.compactions import claims, jobs, wakeup
 from compaction_service.conversations import retention
+from tenants.scope import platform_scope
 from worker import limits
 from worker.app import app
 
@@ -35,3 +37,10 @@ def sweep() -> None:
 def expire() -> None:
     """Erase the conversations that were untouched for longer than their tenant keeps them. Harmless twice."""
     retention.conversations_expire()
+
+
+@app.task(name="idempotency.purge")
+def purge() -> None:
+    """Delete the stored answers that no repeat can get any more: they may hold text."""
+    with platform_scope():
+        idempotency.purge()

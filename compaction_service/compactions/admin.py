@@ -33,7 +33,7 @@ ACTIONS: dict[str, tuple[str, Callable[[Tenant, UUID], Any]]] = {
     "approve": ("Approved", lambda _tenant, key: services.compaction_review(key, Review.APPROVED)),
     "flag": ("Flagged", lambda _tenant, key: services.compaction_review(key, Review.FLAGGED)),
     "revert": ("Reverted", services.compaction_revert),
-    "cancel": ("Cancelled", services.compaction_cancel),
+    "cancel": ("Cancelled", lambda _tenant, key: services.compaction_cancel(key)),
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 from compaction_service.compactions.models import NodeState
@@ -43,7 +44,7 @@ def test_hierarchical__five_spans__are_five_nodes_shown_oldest_first(service: Se
     assert [node["level"] for node in nodes] == [0] * 5
     assert service.context(path)["summaries"] == [node["id"] for node in nodes]
     assert nodes[0]["from_position"] == 1
-    assert all(one["to_position"] + 1 == two["from_position"] for one, two in zip(nodes, nodes[1:], strict=False))
+    assert all(one["to_position"] + 1 == two["from_position"] for one, two in pairwise(nodes))
 
 
 def test_hierarchical__sixth_span__merges_all_six_in_one_apply(service: Service) -> None:

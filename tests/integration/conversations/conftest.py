@@ -1,10 +1,12 @@
 from __future__ import annotations
 
-from typing import Any
+from datetime import timedelta
 
 import pytest
+from django.utils import timezone
 
 from compaction_service.compactions import requests
+from compaction_service.compactions.models import Compaction, Work
 
 
 @pytest.fixture
@@ -12,13 +14,7 @@ def by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     """No worker but the test's own takes the jobs: they are due tomorrow for everybody else."""
     enqueue = requests.enqueue
 
-    def later(compaction: Any) -> None:
-        from datetime import timedelta
-
-        from django.utils import timezone
-
-        from compaction_service.compactions.models import Work
-
+    def later(compaction: Compaction) -> None:
         enqueue(compaction)
         Work.objects.filter(pk=compaction.id).update(next_at=timezone.now() + timedelta(days=1))
 

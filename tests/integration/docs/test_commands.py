@@ -26,6 +26,7 @@ TOOLS = Path(sys.prefix) / "bin"
 CONSOLE = sorted({command for page in PAGES for block in blocks(page) for command in block.commands})
 
 
+@pytest.mark.timeout(240)  # the first one starts the service, and its worker loads what is slow
 @pytest.mark.parametrize("page", RUNNING, ids=lambda page: page.name)
 def test_python__all_blocks_of_a_page__run_against_the_service(page: Path, live: Stack, tmp_path: Path) -> None:
     (tmp_path / ".data").symlink_to(live.data_dir)
@@ -33,7 +34,7 @@ def test_python__all_blocks_of_a_page__run_against_the_service(page: Path, live:
     script.write_text("\n".join(block.text for block in blocks(page) if block.language == "python"))
 
     done = subprocess.run(
-        [sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, timeout=90, check=False
+        [sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, timeout=150, check=False
     )
 
     assert done.returncode == 0, done.stdout + done.stderr
