@@ -1,6 +1,7 @@
 """Row-level security as migration operations. Every migration that creates a table calls exactly one of
 
 - `tenant_table(table)`: rows belong to a tenant (docs/design.md, Tenancy);
+- `queue_table(table)` besides: rows of all tenants while no tenant is set (the work queue);
 - `shared_table(table)`: no tenant's data; the application reads, the platform writes;
 - `platform_table(table, ...)`: the application role has no rights at all.
 
@@ -70,6 +71,39 @@ def tenant_table(table: str, column: str = "tenant_id", app_rights: str = RIGHTS
             f"alter table {name} no force row level security",
             f"alter table {name} disable row level security",
         ],
+    )
+
+
+def queue_table(table: str) -> RunSQL:
+    """A table that the application reads across tenants where no tenant is set (a worker looking for work), and one
+    tenant's rows only where one is: what a request does can reach no other tenant's."""
+    app, platform = roles()
+    name = quoted(table)
+    own = f"({CALLER} is null or tenant_id = {CALLER})"
+    return _sql(
+        [
+            f"alter table {name} enable row level security",
+            f"alter table {name} force row level security",
+            f"create policy tenant on {name} to {app} using ({own}) with check ({own})",
+            f"create policy platform on {name} to {platform} using (true) with check (true)",
+        ],
+        [
+            f"drop policy platform on {name}",
+            f"drop policy tenant on {name}",
+            f"alter table {name} no force row level security",
+            f"alter table {name} disable row level security",
+        ],
+    )
+
+
+def same_tenant(table: str, column: str, target: str) -> RunSQL:
+    """A foreign key over (tenant, `column`): row-level security does not bind foreign keys, so one over the id alone
+    would let a tenant's row hang on another's, and take its place in a unique constraint."""
+    key = quoted(f"{table}_{column}_tenant_fk")
+    reference = f"foreign key (tenant_id, {quoted(column)}) references {quoted(target)} (tenant_id, id)"
+    return _sql(
+        [f"alter table {quoted(table)} add constraint {key} {reference} deferrable initially deferred"],
+        [f"alter table {quoted(table)} drop constraint {key}"],
     )
 
 

@@ -23,7 +23,6 @@ from tenants.models import Scope, Tenant
 from tenants.scope import platform_scope, tenant_scope
 from tests.stack import DATA_DIR
 
-
 # Machines are shared: a slow moment is no failure. Speed is measured by `make bench`.
 hypothesis.settings.register_profile("shared", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
 hypothesis.settings.load_profile("shared")

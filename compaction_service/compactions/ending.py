@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.db.models import Count, Sum
 from django.utils import timezone
 
 from compaction_service.compactions import requests
 from compaction_service.compactions.models import LIVE, Compaction, Outcome, PassStatus, Status, Trigger, Work
+from compaction_service.compactions.texts import entry_written
 from compaction_service.conversations.models import CompactionState, Conversation
 from compaction_service.conversations.state import commit
 from compaction_service.conversations.terms import Terms, terms_of
@@ -54,11 +57,13 @@ def end(
     ):
         raise NotLive
     compaction.work.pop("chain", None)  # drafts of texts: what was applied has its rows
+    follow_up, compaction.follow_up = compaction.follow_up, None
     compaction.save()
     compaction.passes.filter(status__in=(PassStatus.QUEUED, PassStatus.RUNNING)).update(
         status=PassStatus.FAILED, error=outcome
     )
     Work.objects.filter(pk=compaction.id).delete()
+    entry_written(compaction)
 
     conversation.compaction_state = CompactionState.IDLE
     conversation.compaction_live = None
@@ -66,7 +71,7 @@ def end(
     if follow:
         current = terms_of(conversation, tenant_get().policy)
         conversation.retry_from_tokens = None if outcome in AT_ONCE else requests.retry_gate(conversation, current)
-        follower = _next(compaction, conversation, current)
+        follower = _next(follow_up, conversation, current)
     else:  # no less than what could be covered now, and some growth
         conversation.retry_from_tokens = conversation.tail_tokens + conversation.tail_tokens // 10 + 1
         follower = None
@@ -81,10 +86,10 @@ def _final(compaction: Compaction) -> dict[str, object]:
     return {"outcome": compaction.outcome, "finished_at": compaction.finished_at}
 
 
-def _next(compaction: Compaction, conversation: Conversation, terms: Terms) -> Compaction | None:
+def _next(follow_up: dict[str, Any] | None, conversation: Conversation, terms: Terms) -> Compaction | None:
     """The follow-up a request left behind, else what the trigger says of conversation and policy as they are now."""
-    if compaction.follow_up is not None:
-        wanted = dict(compaction.follow_up)
+    if follow_up is not None:
+        wanted = dict(follow_up)
         return requests.start(
             conversation, terms, Trigger(wanted.pop("trigger")), requested_by=wanted.pop("requested_by"), **wanted
         )

@@ -69,7 +69,9 @@ class Compaction(TenantModel):
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, related_name="compactions")
+    conversation = models.ForeignKey(
+        Conversation, on_delete=models.CASCADE, related_name="compactions", db_constraint=False
+    )
     status = models.CharField(max_length=10, choices=Status, default=Status.QUEUED)
     outcome = models.CharField(max_length=12, choices=Outcome, blank=True, default="")
     reason = models.CharField(max_length=200, blank=True, default="")
@@ -120,6 +122,8 @@ class Compaction(TenantModel):
             models.UniqueConstraint(
                 fields=["conversation"], condition=Q(status__in=["queued", "running"]), name="compaction_one_live"
             ),
+            # What passes and summaries refer to, together (migration 0004): never another tenant's compaction.
+            models.UniqueConstraint(fields=["tenant", "id"], name="compaction_of_tenant"),
             models.CheckConstraint(
                 condition=Q(status__in=["queued", "running"], outcome="", finished_at__isnull=True)
                 | Q(status="succeeded", outcome__in=["applied", "skipped", "irreducible"], finished_at__isnull=False)
@@ -129,8 +133,11 @@ class Compaction(TenantModel):
             ),
         ]
         indexes: ClassVar = [
-            models.Index(fields=["tenant", "id"], name="compaction_by_tenant"),
             models.Index(fields=["conversation", "id"], name="compaction_by_conversation"),
+            # Newest first by what a reviewer filters by; the rarest values are the ones looked for.
+            models.Index(fields=["outcome", "id"], name="compaction_by_outcome"),
+            models.Index(fields=["trigger", "id"], name="compaction_by_trigger"),
+            models.Index(fields=["review", "id"], name="compaction_reviewed", condition=~Q(review="unreviewed")),
         ]
 
     def __str__(self) -> str:
@@ -167,7 +174,7 @@ class Pass(TenantModel):
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    compaction = models.ForeignKey(Compaction, on_delete=models.CASCADE, related_name="passes")
+    compaction = models.ForeignKey(Compaction, on_delete=models.CASCADE, related_name="passes", db_constraint=False)
     number = models.PositiveSmallIntegerField()
     kind = models.CharField(max_length=12, choices=PassKind)
     status = models.CharField(max_length=10, choices=PassStatus, default=PassStatus.QUEUED)
@@ -214,8 +221,10 @@ class Summary(TenantModel):
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, related_name="summaries")
-    compaction = models.ForeignKey(Compaction, on_delete=models.CASCADE, related_name="nodes")
+    conversation = models.ForeignKey(
+        Conversation, on_delete=models.CASCADE, related_name="summaries", db_constraint=False
+    )
+    compaction = models.ForeignKey(Compaction, on_delete=models.CASCADE, related_name="nodes", db_constraint=False)
     level = models.PositiveSmallIntegerField(default=0)
     from_position = models.PositiveIntegerField()
     to_position = models.PositiveIntegerField()
@@ -240,6 +249,8 @@ class Summary(TenantModel):
         ]
         indexes: ClassVar = [
             models.Index(fields=["conversation", "from_position"], condition=Q(state="active"), name="summary_active"),
+            models.Index(fields=["conversation", "id"], name="summary_by_conversation"),
+            models.Index(fields=["state", "id"], condition=Q(state__in=["reverted", "stale"]), name="summary_undone"),
         ]
 
     def __str__(self) -> str:

@@ -21,7 +21,7 @@ from compaction_service.engine.summary.span import SpanMessage
 from compaction_service.llm.errors import CallError
 
 CALL_TIMEOUT = 120.0  # seconds for one model call, all of it
-PROMPT_TOKENS = 1500  # kept free in the summariser's window for rules and markup
+MARKUP_TOKENS = 100  # kept free in the summariser's window for what the provider puts around messages
 SAFETY = 0.9  # of the summariser's window by our count: its tokenizer may be another
 SMALLEST_CHUNK = 512
 MOST_TOKENS = 100_000_000  # of one call; a server that says more is not believed
@@ -244,8 +244,13 @@ def _chunk(step: Step, model: Model) -> tuple[chunks.Chunk | None, int]:
 
 
 def chunk_budget(step: Step, model: Model) -> int:
-    """Raw tokens of transcript that one call can read beside its answer, the running summary and the tail's end."""
-    beside = step.answer_tokens + PROMPT_TOKENS + max(step.bound, step.count(step.previous)) + _tail_tokens(model)
+    """Raw tokens of transcript that one call can read beside its answer and all else that is in the prompt.
+
+    The running summary will be as long as a whole answer, and no longer than the bound.
+    """
+    empty = _prompt(step, model, chunks.Chunk("", (), 0), step.chunk + 1)
+    running = max(0, min(step.bound, step.answer_tokens) - step.count(step.previous))
+    beside = step.count(empty.system) + step.count(empty.user) + MARKUP_TOKENS + running + step.answer_tokens
     return max(SMALLEST_CHUNK, int((model.window - beside) * SAFETY))
 
 
@@ -256,8 +261,9 @@ def _tail_tokens(model: Model) -> int:
 def _prompt(step: Step, model: Model, chunk: chunks.Chunk | None, total: int) -> prompt.Prompt:
     wanted = prompt.Wanted(
         sections=step.policy.summary_sections,
-        target=min(step.target, step.bound),
-        bound=step.bound,
+        # An answer that a small model cannot end would be refused as truncated.
+        target=min(step.target, step.bound, step.answer_tokens * 3 // 4),
+        bound=min(step.bound, step.answer_tokens),
         focus=step.focus,
         instructions="\n".join(filter(None, (step.policy.instructions, step.instructions))),
         language=step.policy.language or "",

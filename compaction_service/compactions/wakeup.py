@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from functools import cache
 
 from celery import Celery
@@ -14,6 +15,8 @@ TASK = "compactions.run"
 QUEUE = "compactions"
 # A broker that hangs must not hold a client's append: it has been committed, and the sweep wakes a worker later.
 TIMEOUTS = {"socket_connect_timeout": 0.5, "socket_timeout": 1.0, "connect_timeout": 0.5}
+PAUSE = 1.0  # seconds; as long as a lost wake-up costs anyway
+_ask_after = 0.0  # monotonic
 
 
 @cache
@@ -21,7 +24,13 @@ def _sender() -> Celery:
     """A producer of its own: web processes import no task modules."""
     sender = Celery("wakeup", broker=settings.BROKER_URL)
     sender.conf.update(
-        broker_transport_options={key: TIMEOUTS[key] for key in ("socket_connect_timeout", "socket_timeout")},
+        # Without the last two, opening a connection is tried again for seconds, whatever `retry` says.
+        broker_transport_options={
+            "socket_connect_timeout": TIMEOUTS["socket_connect_timeout"],
+            "socket_timeout": TIMEOUTS["socket_timeout"],
+            "max_retries": 1,
+            "interval_start": 0,
+        },
         broker_connection_timeout=TIMEOUTS["connect_timeout"],
         task_ignore_result=True,
         task_default_queue=QUEUE,
@@ -35,9 +44,16 @@ def warm() -> None:
 
 
 def wake(count: int = 1, *, expires: float | None = None) -> None:
-    """Send `count` wake-ups; a broker that is away is logged, not raised. `expires`: seconds one is worth something."""
+    """Send `count` wake-ups; a broker that is away is logged, not raised, and for PAUSE seconds not asked again.
+
+    `expires`: seconds one is worth something.
+    """
+    global _ask_after  # noqa: PLW0603 -- shared by all requests of the process
+    if time.monotonic() < _ask_after:
+        return
     try:
         for _ in range(count):
             _sender().send_task(TASK, queue=QUEUE, retry=False, ignore_result=True, expires=expires)
     except Exception as error:  # noqa: BLE001 -- any transport has its own; the database row is the truth
+        _ask_after = time.monotonic() + PAUSE
         logger.warning("wake-up not sent", extra={"error": type(error).__name__})

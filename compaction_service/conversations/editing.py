@@ -19,7 +19,7 @@ from compaction_service.api.errors import ApiError
 from compaction_service.compactions import requests, staling
 from compaction_service.compactions.models import Compaction
 from compaction_service.conversations.models import Conversation, Message
-from compaction_service.conversations.recounting import masks_again, recount
+from compaction_service.conversations.recounting import count_first, masks_again, recount
 from compaction_service.conversations.rows import draft, with_savings
 from compaction_service.conversations.selectors import conversation_get, exchange_of, message_get, messages_of
 from compaction_service.conversations.state import commit
@@ -130,6 +130,7 @@ def _settle(conversation: Conversation, terms: Terms, gone: _Gone, counts: dict[
     """
     covered_to = conversation.covered_to
     counts |= {"summaries": staling.nodes_stale(conversation, gone.first, gone.last)}
+    count_first(conversation, terms)
     recount(conversation, terms)
     if conversation.covered_to < covered_to:
         masks_again(conversation)

@@ -78,6 +78,8 @@ class Conversation(TenantModel):
     class Meta:
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["tenant", "external_id"], name="conversation_external_id"),
+            # What tables below refer to, together (migration 0003): a row of one tenant never hangs on another's.
+            models.UniqueConstraint(fields=["tenant", "id"], name="conversation_of_tenant"),
             models.CheckConstraint(
                 condition=models.Q(covered_to__lte=models.F("last_position")), name="conversation_covered_to"
             ),
@@ -87,7 +89,14 @@ class Conversation(TenantModel):
                 name="conversation_compaction_state",
             ),
         ]
-        indexes: ClassVar = [models.Index(fields=["tenant", "id"], name="conversation_by_tenant")]
+        indexes: ClassVar = [
+            models.Index(  # the beginning of an external id, over all tenants
+                fields=["external_id"],
+                opclasses=["text_pattern_ops"],
+                condition=models.Q(external_id__isnull=False),
+                name="conversation_external_prefix",
+            ),
+        ]
 
     def __str__(self) -> str:
         return self.external_id or str(self.id)
@@ -100,7 +109,7 @@ class Message(TenantModel):
     """
 
     pk = models.CompositePrimaryKey("conversation", "position")
-    conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, db_index=False)
+    conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, db_index=False, db_constraint=False)
     position = models.PositiveIntegerField()
     role = models.CharField(max_length=16)
     body = models.TextField()  # JSON text

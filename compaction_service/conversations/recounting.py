@@ -9,7 +9,7 @@ from compaction_service.conversations.rows import PLANNING_FIELDS, entry_of
 from compaction_service.conversations.selectors import active_nodes, messages_of, shown_entries
 from compaction_service.conversations.state import measure, synthetic_tokens
 from compaction_service.conversations.terms import Terms
-from compaction_service.engine import formats
+from compaction_service.engine import formats, jsontext
 from compaction_service.engine.admit import ledger_of
 from compaction_service.engine.exchanges import pair
 from compaction_service.engine.types import Entry
@@ -33,6 +33,22 @@ def recount(conversation: Conversation, terms: Terms) -> None:
         )
     shown = shown_entries(conversation, bodies=False)
     measure(conversation, shown.carried, shown.tail, active_nodes(conversation))
+
+
+def count_first(conversation: Conversation, terms: Terms) -> None:
+    """Count the first message with what its format shows before it, where an erasure made another one the first."""
+    fmt = formats.get(conversation.format)
+    first = messages_of(conversation.id).order_by("position").first()
+    if first is None:
+        return
+    body = jsontext.loads(first.body)
+    opening = fmt.opening(body)
+    if opening is None:
+        return
+    tokens = terms.counter.message(fmt.name, body) + terms.counter.message(fmt.name, opening)
+    Message.objects.filter(conversation_id=conversation.id, position=first.position).update(tokens=tokens)
+    if first.erased_at is None:
+        conversation.stored_tokens += tokens - first.tokens
 
 
 def masks_again(conversation: Conversation) -> None:

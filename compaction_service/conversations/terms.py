@@ -12,7 +12,7 @@ from compaction_service.api.errors import ApiError
 from compaction_service.conversations.models import Conversation
 from compaction_service.engine import policy as policies
 from compaction_service.engine.policy import Limits, Policy, PolicyError
-from compaction_service.registry.selectors import model_get
+from compaction_service.registry.selectors import model_get, model_known
 from compaction_service.registry.specs import ModelSpec, UnknownModel, Window, WindowUnknown, unlisted, window_for
 from compaction_service.tokens.messages import Counter
 
@@ -92,11 +92,9 @@ def model_for(name: str, context_window: int | None) -> tuple[ModelSpec, Window]
     Raises `ApiError` 400 (`attr: model`) naming the nearest names, unless the window is given.
     """
     try:
-        spec = model_get(name)
+        spec = model_get(name) if context_window is None else model_known(name) or unlisted(name)
     except UnknownModel as unknown:
-        if context_window is None:
-            raise model_unknown(unknown, " Or give its `context_window`.") from None
-        spec = unlisted(name)
+        raise model_unknown(unknown, " Or give its `context_window`.") from None
     try:
         return spec, window_for(context_window, spec)
     except WindowUnknown:

@@ -12,24 +12,31 @@ from compaction_service.registry.specs import ModelSpec, UnknownModel, unlisted
 
 _CACHE_SECONDS = 30.0  # how long a process may use a row after it was changed elsewhere
 _CACHE_SIZE = 1024
-_cache: dict[str, tuple[float, ModelSpec]] = {}
+_cache: dict[str, tuple[float, ModelSpec | None]] = {}
 
 
 def model_get(name: str) -> ModelSpec:
-    """The model that `name` means: the row of that name, else the nearest spelling of it (lookup.py).
+    """The model that `name` means, as `model_known`. Raises UnknownModel with the nearest names."""
+    spec = model_known(name)
+    if spec is None:
+        raise model_unknown(name)
+    return spec
 
-    One indexed query, or none for half a minute after. Raises UnknownModel with the nearest names.
+
+def model_known(name: str) -> ModelSpec | None:
+    """The model that `name` means: the row of that name, else the nearest spelling of it (lookup.py); None without any.
+
+    One indexed query, or none for half a minute after, for an unknown name too: requests live with those.
     """
     cached = _cache.get(name)
     if cached and cached[0] > time.monotonic():
         return cached[1]
     found = model_find(name)
-    if found is None:
-        raise model_unknown(name)
     if len(_cache) >= _CACHE_SIZE:
         _cache.clear()
-    _cache[name] = time.monotonic() + _CACHE_SECONDS, found.spec
-    return found.spec
+    spec = found.spec if found else None
+    _cache[name] = time.monotonic() + _CACHE_SECONDS, spec
+    return spec
 
 
 def model_find(name: str) -> Model | None:
@@ -51,11 +58,8 @@ def model_unknown(name: str) -> UnknownModel:
 def summarizer_spec(name: str) -> ModelSpec:
     """Like model_get for a summariser, which may be any name: an unknown one has a window of 32,000 and no price; so
     has a known one without a window (semantics 2)."""
-    try:
-        spec = model_get(name)
-    except UnknownModel:
-        return unlisted(name)
-    return spec if spec.context_window is not None else unlisted(name)
+    spec = model_known(name)
+    return spec if spec is not None and spec.context_window is not None else unlisted(name)
 
 
 def model_list(q: str = "") -> QuerySet[Model]:

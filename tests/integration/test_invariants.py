@@ -24,7 +24,7 @@ from tests.inprocess import Clock, Service, service_of
 from tests.invariants import audit, chain_problems, context_problems
 from tests.model_server import Control
 
-WINDOW, RESERVE = 3000, 500
+WINDOW, RESERVE = 1500, 300
 COUNTER = counter_for("o200k_base", 1.0)
 WORDS = [
     "plan",
@@ -149,7 +149,7 @@ class Life(RuleBasedStateMachine):
 
     @rule()
     def work(self) -> None:
-        self._compacted(lambda: self.service.work_off())
+        self._compacted(self.service.work_off)
 
     @rule()
     def compact(self) -> None:

@@ -6,24 +6,19 @@ from typing import Any
 
 import pytest
 
-from compaction_service.tokens.messages import Counter, counter_for
+from compaction_service.tokens.messages import counter_for
 from tests.inprocess import Service
 from tests.invariants import audit, bound_problems, chain_problems, context_problems
 from tests.model_server import Control
 from tests.transcripts import OPENAI, steps, transcript
 
-SAMPLE = 120  # messages
-
-
-def _counter() -> Counter:
-    return counter_for("o200k_base", 1.0)
+COUNTER = counter_for("o200k_base", 1.0)
 
 
 def replay(service: Service, name: str, window: int, most: int | None) -> dict[str, int]:
     given = transcript(name, most)
     reserve = min(4096, window // 4)
     bound = max(64, min(4096, min(int(0.8 * window), window - reserve) // 4))
-    counter = _counter()
     path = service.create(
         context_window=window,
         system=given.system,
@@ -46,7 +41,7 @@ def replay(service: Service, name: str, window: int, most: int | None) -> dict[s
             assert context["errors"][0]["code"] == "context_overflow", context
             continue
         seen["contexts"] += 1
-        found = context_problems(context, counter, reserve=reserve, system=given.system)
+        found = context_problems(context, COUNTER, reserve=reserve, system=given.system)
         if last_request is not None and last_request not in context["messages"] and not context["degraded"]:
             found.append("the last user request is missing")
         if context["degraded"]:
@@ -56,9 +51,9 @@ def replay(service: Service, name: str, window: int, most: int | None) -> dict[s
                 found.append(f"degraded, though {plan['span']} could be covered")
         problems += [f"after {appended}: {problem}" for problem in found]
     log = service.compactions(path)
-    problems += bound_problems(log, counter, bound)
+    problems += bound_problems(log, COUNTER, bound)
     problems += chain_problems(service.tenant_id, identifier)
-    problems += audit(service.tenant_id, identifier, counter)
+    problems += audit(service.tenant_id, identifier, COUNTER)
     assert problems == []
     outcomes = [entry["outcome"] for entry in log]
     return {**seen, **{outcome: outcomes.count(outcome) for outcome in set(outcomes)}}
@@ -69,11 +64,28 @@ def _tokens(service: Service, path: str, span: Any) -> int:
     return sum(message["tokens"] for message in page["data"])
 
 
-@pytest.mark.parametrize("name", OPENAI)
+@pytest.mark.parametrize(
+    ("name", "most"), [("aider", 60), ("openhands", 60), ("swe_agent", 60), ("tau_bench", 130), ("webdancer", 40)]
+)
 @pytest.mark.parametrize("summaries", ["model", "extractive"])
 def test_replay__sample__every_context_is_valid_and_fits(
-    service: Service, models: Control, model: str, name: str, summaries: str
+    service: Service, models: Control, model: str, name: str, most: int, summaries: str
 ) -> None:
     if summaries == "model":
         service.summarizer(models, model)
-    print(name, summaries, replay(service, name, 8_000, SAMPLE))
+    seen = replay(service, name, 8_000, most)
+    assert seen["contexts"] > 10
+    assert seen.get("applied", 0) > 0
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("name", OPENAI)
+@pytest.mark.parametrize("window", [8_000, 32_000])
+@pytest.mark.parametrize("summaries", ["model", "extractive"])
+def test_replay__whole_source__every_context_is_valid_and_fits(
+    service: Service, models: Control, model: str, name: str, window: int, summaries: str
+) -> None:
+    if summaries == "model":
+        service.summarizer(models, model)
+    assert replay(service, name, window, None)["contexts"] > 10

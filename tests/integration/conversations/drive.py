@@ -24,6 +24,7 @@ from tenants.models import Tenant
 from tenants.scope import TenantModel, tenant_scope
 from tests.conftest import Member
 from tests.unit.engine.context_rules import openai_violations
+from tests.unit.engine.context_rules_anthropic import anthropic_violations
 
 # Small enough that a dozen messages are worth a summary.
 SMALL: dict[str, Any] = {
@@ -60,6 +61,20 @@ def result(id_: str, text: str) -> dict[str, Any]:
     return {"role": "tool", "tool_call_id": id_, "content": text}
 
 
+def as_anthropic(message: dict[str, Any]) -> dict[str, Any]:
+    """What the functions above make, in Anthropic's format."""
+    if message["role"] == "tool":
+        block = {"type": "tool_result", "tool_use_id": message["tool_call_id"], "content": message["content"]}
+        return {"role": "user", "content": [block]}
+    made = message.get("tool_calls", ())
+    uses = [
+        {"type": "tool_use", "id": call["id"], "name": call["function"]["name"],
+         "input": json.loads(call["function"]["arguments"])}
+        for call in made
+    ]  # fmt: skip
+    return {"role": message["role"], "content": uses or message["content"]}
+
+
 @dataclass
 class Driver:
     """One conversation of one tenant."""
@@ -67,25 +82,27 @@ class Driver:
     member: Member
     client: Client
     id: str
+    format: str = "openai"
 
     @classmethod
     def create(cls, member: Member, **fields: Any) -> Driver:
         made = client(member.key).post("/v1/conversations", {**SMALL, **fields}, content_type="application/json")
         assert made.status_code == 201, made.content
-        return cls(member, client(member.key), made.json()["id"])
+        return cls(member, client(member.key), made.json()["id"], made.json()["format"])
 
     @property
     def path(self) -> str:
         return f"/v1/conversations/{self.id}"
 
     def of(self, id_: str) -> Driver:
-        return Driver(self.member, self.client, id_)
+        return Driver(self.member, self.client, id_, self.format)
 
     def post(self, path: str, body: Any, **headers: str) -> Any:
         return self.client.post(path, body, content_type="application/json", headers=headers)
 
     def append(self, *messages: Any, **fields: Any) -> Any:
-        return self.post(f"{self.path}/messages", {"messages": messages, **fields})
+        given = [as_anthropic(one) for one in messages] if self.format == "anthropic" else messages
+        return self.post(f"{self.path}/messages", {"messages": given, **fields})
 
     def erase(self, position: int) -> Any:
         return self.client.delete(f"{self.path}/messages/{position}")
@@ -144,10 +161,13 @@ class Driver:
         old, new = Ledger.from_dict(kept["ledger"]), Ledger.from_dict(fresh["ledger"])
         assert (old.open_calls, old.last, old.unanswered_request) == (new.open_calls, new.last, new.unanswered_request)
         context = self.context()
-        assert openai_violations(context["messages"]) == []
+        anthropic = self.format == "anthropic"
+        rules = anthropic_violations if anthropic else openai_violations
+        assert rules(context["messages"]) == []
         if not context["degraded"]:
-            counted = sum(COUNTER.message("openai", message) for message in context["messages"])
-            assert self.get()["meter"]["tokens"] == COUNTER.system("openai", None) + counted
+            counted = sum(COUNTER.message(self.format, message) for message in context["messages"])
+            spared = self.get()["meter"]["tokens"] - COUNTER.system(self.format, None) - counted
+            assert spared >= 0 if anthropic else spared == 0
 
     def texts(self) -> str:
         return texts_of(self.member)

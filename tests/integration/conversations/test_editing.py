@@ -241,3 +241,21 @@ def test_erase__stored_answers__are_forgotten(driver: Driver, tenant: Member) ->
     assert "zebra" in texts_of(tenant)
     assert driver.erase(1).json()["counts"]["idempotency_answers"] == 1
     assert "zebra" not in texts_of(tenant)
+
+
+def test_erase__first_request_of_an_anthropic_conversation__it_still_begins_with_the_user(tenant: Member) -> None:
+    driver = Driver.create(tenant, format="anthropic")
+    driver.append(user("zebra"), said("hello"), user("more"), calls("x"), result("x", "1"), said("done"))
+    for position in (1, 5, 4):
+        assert driver.erase(position).status_code == 200
+        driver.check()
+    assert driver.context()["messages"][0]["role"] == "user"
+    assert "zebra" not in driver.texts()
+
+
+def test_rewind__everything_of_an_anthropic_conversation__the_assistant_may_begin(tenant: Member) -> None:
+    driver = Driver.create(tenant, format="anthropic")
+    driver.append(user("one"), said("two"))
+    driver.rewind(1)
+    assert driver.append(said("I begin")).status_code == 201
+    driver.check()

@@ -29,10 +29,11 @@ class Lifecycle(RuleBasedStateMachine):
         self.drivers: list[Driver] = []
         self.marks = 0
 
-    @initialize(strategy=st.sampled_from(["sliding", "hierarchical"]))
-    def create(self, strategy: str) -> None:
+    @initialize(strategy=st.sampled_from(["sliding", "hierarchical"]), format_=st.sampled_from(["openai", "anthropic"]))
+    def create(self, strategy: str, format_: str) -> None:
         masks = {"mask_min_reclaim_tokens": 0, "keep_tool_results": 1, "mask_min_chars": 20}
-        self.drivers = [Driver.create(self.member, policy={**SMALL["policy"], **masks, "strategy": strategy})]
+        policy = {**SMALL["policy"], **masks, "strategy": strategy}
+        self.drivers = [Driver.create(self.member, format=format_, policy=policy)]
 
     def driver(self, number: int) -> Driver:
         return self.drivers[number % len(self.drivers)]
