@@ -176,7 +176,7 @@ def _rows(
 ) -> list[Message]:
     """The new messages' rows, with the conversation's sums moved on by them."""
     now: datetime = timezone.now()
-    rows = []
+    rows: list[Message] = []
     for facts, made, detail in zip(admitted.facts, drafts, details, strict=True):
         conversation.last_position += 1
         conversation.turn_count += facts.request
