@@ -41,6 +41,12 @@ def expire() -> None:
 
 @app.task(name="idempotency.purge")
 def purge() -> None:
-    """Delete the stored answers that no repeat can get any more: they may hold text."""
-    with platform_scope():
-        idempotency.purge()
+    """Delete answers past their day in small transactions. What a batch leaves, or a lost message, the next run takes.
+
+    An answer past its day is never given again (api/idempotency.py), so running twice or late changes nothing.
+    """
+    for _ in range(limits.PURGE_BATCHES):
+        with platform_scope():
+            deleted = idempotency.purge()
+        if deleted < idempotency.PURGED_AT_ONCE:
+            return

@@ -82,26 +82,23 @@ def _copy_nodes(fork: Conversation, nodes: list[Node]) -> None:
     before = 0
     for node in nodes:
         entry = uuid7()
-        notes = [*node.compaction.notes, {"copied_from": str(node.compaction_id)}]
-        span = {name: getattr(node, name) for name in ("from_position", "to_position", "from_turn", "to_turn")}
         undo = {"covered_to": before, "carried": [one for one in fork.carried if one <= before]}
-        _copy(
-            Compaction,
-            "id = %s",
-            [node.compaction_id],
-            id=entry,
-            conversation_id=fork.id,
-            requested_by=FORK,
-            notes=notes,
-            undo=undo,
-            follow_up=None,
-            llm_tokens_in=0,
-            llm_tokens_out=0,
-            cost=0,
-            **span,
-        )
+        ids = {"id": entry, "conversation_id": fork.id}
+        spent = {"llm_tokens_in": 0, "llm_tokens_out": 0}
+        _copy(Compaction, "id = %s", [node.compaction_id], **ids, undo=undo, follow_up=None, **spent, **_told(node))
         _copy(Node, "id = %s", [node.id], id=uuid7(), conversation_id=fork.id, compaction_id=entry, parent_id=None)
         before = node.to_position
+
+
+def _told(node: Node) -> dict[str, Any]:
+    """What a copied log entry says otherwise than its original, as far as its transparency lets it say so."""
+    original = node.compaction
+    if not original.policy:
+        return {}  # silent: nothing of this is kept (compactions/entries.py)
+    told = {name: getattr(node, name) for name in ("from_position", "to_position", "from_turn", "to_turn")}
+    if original.policy.get("transparency", "full") == "full":
+        told["notes"] = [*original.notes, {"copied_from": str(original.id)}]
+    return {**told, "requested_by": FORK, "cost": 0}
 
 
 def _copy(model: type[models.Model], where: str, params: list[Any], **changed: Any) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import Member
-from tests.integration.conversations.drive import Driver, calls, client, result, run_jobs, said, user
+from tests.integration.conversations.drive import SMALL, Driver, calls, client, result, run_jobs, said, user
 from tests.integration.conversations.test_editing import WORDS, talk
 
 pytestmark = pytest.mark.usefixtures("by_hand")
@@ -160,3 +160,21 @@ def test_fork__reader_and_stranger__may_not(driver: Driver, stranger: Member) ->
     for key, status in ((driver.member.read_key, 403), (stranger.key, 404)):
         answer = client(key).post(f"{driver.path}/fork", {"position": 1}, content_type="application/json")
         assert answer.status_code == status
+
+
+@pytest.mark.parametrize(
+    ("transparency", "asker", "marked"), [("full", "fork", 1), ("summary", "fork", 0), ("silent", None, 0)]
+)
+def test_fork__log_entry__says_no_more_than_its_transparency(
+    tenant: Member, transparency: str, asker: str | None, marked: int
+) -> None:
+    driver = Driver.create(tenant, policy={**SMALL["policy"], "transparency": transparency})
+    driver.append(*talk(5))
+    driver.compact()
+    fork = _forked(driver, 10)
+    entry = fork.compaction(fork.chain()[0]["compaction"])
+    assert entry["requested_by"] == asker
+    assert len([note for note in entry["notes"] or [] if "copied_from" in note]) == marked
+    assert (entry["from_position"] is None) == (transparency == "silent")
+    assert fork.post(f"/v1/compactions/{entry['id']}/revert", {}).status_code == 200
+    fork.check()

@@ -8,7 +8,6 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from compaction_service.api.models import IdempotencyKey
 from compaction_service.conversations import retention
 from compaction_service.conversations.models import Conversation
 from tenants.models import Tenant
@@ -60,20 +59,12 @@ def test_expire__touched_since_it_was_named__is_kept(tenant: Member) -> None:
     assert _there(driver)
 
 
-def test_tasks__retention_and_stored_answers__are_on_the_schedule_and_run(tenant: Member) -> None:
+def test_expire_task__is_on_the_schedule_and_erases(tenant: Member) -> None:
     from worker import tasks
     from worker.app import app
 
-    scheduled = {entry["task"] for entry in app.conf.beat_schedule.values()}
-    assert {"conversations.expire", "idempotency.purge"} <= scheduled <= set(app.tasks)
+    assert "conversations.expire" in {entry["task"] for entry in app.conf.beat_schedule.values()}
     _keep(tenant, 30)
     old = _aged(tenant, 31)
     tasks.expire()
     assert not _there(old)
-    young = Driver.create(tenant)
-    young.post(f"{young.path}/messages", {"messages": [user("answered")]}, **{"Idempotency-Key": "k"})
-    with tenant_scope(tenant.id):
-        IdempotencyKey.objects.update(created_at=timezone.now() - timedelta(hours=25))
-    tasks.purge()
-    with tenant_scope(tenant.id):
-        assert not IdempotencyKey.objects.exists()
