@@ -48,6 +48,7 @@ app.conf.update(
     beat_schedule={
         "sweep": {"task": "compactions.sweep", "schedule": limits.SWEEP, "options": {"expires": 5}},
         "purge": {"task": "idempotency.purge", "schedule": limits.PURGE, "options": {"expires": limits.PURGE}},
+        "expire": {"task": "conversations.expire", "schedule": limits.EXPIRE, "options": {"expires": limits.EXPIRE}},
     },
     beat_schedule_filename=os.environ.get("BEAT_SCHEDULE", "/tmp/compaction-beat-schedule"),  # noqa: S108 -- holds no data
 )

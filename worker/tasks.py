@@ -6,6 +6,7 @@ import logging
 
 from compaction_service.api import idempotency
 from compaction_service.compactions import claims, jobs, wakeup
+from compaction_service.conversations import retention
 from tenants.scope import platform_scope
 from worker import limits
 from worker.app import app
@@ -30,6 +31,12 @@ def sweep() -> None:
     count = claims.due(limit=limits.SWEEP_WAKES)
     if count:
         wakeup.wake(count, expires=2 * limits.SWEEP)
+
+
+@app.task(name="conversations.expire")
+def expire() -> None:
+    """Erase the conversations that were untouched for longer than their tenant keeps them. Harmless twice."""
+    retention.conversations_expire()
 
 
 @app.task(name="idempotency.purge")

@@ -220,7 +220,8 @@ class NodeState(models.TextChoices):
 class Summary(TenantModel):
     """A node of the summary chain. Its text never changes; its state does (semantics 10).
 
-    active -> superseded | merged (by an apply) -> active (revert); active -> reverted | stale.
+    active -> superseded | merged (by an apply) -> active (revert); active -> reverted;
+    any -> stale, by an erasure under it, which takes the text too (semantics 9).
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)

@@ -20,7 +20,8 @@ from tenants.models import Tenant
 def compaction_revert(tenant: Tenant, compaction_id: uuid.UUID) -> Compaction:
     """Undo it: its node is `reverted`, what it superseded or merged is active again, its span live again.
 
-    Raises `ApiError` 404, or 409 unless it is the conversation's newest applied compaction and none is live.
+    Raises `ApiError` 404, or 409 unless it is the conversation's newest applied compaction, none is live, and no
+    erasure made its summary stale (semantics 9): what it had replaced was then made live already.
     """
     compaction, conversation = compaction_locked(compaction_id)
     if conversation.compaction_live is not None:
@@ -34,6 +35,10 @@ def compaction_revert(tenant: Tenant, compaction_id: uuid.UUID) -> Compaction:
     )
     if newest is None or newest.id != compaction.id:
         raise ApiError(409, "not_newest", "Only the newest applied compaction can be reverted.")
+    if newest.nodes.filter(state=NodeState.STALE).exists():
+        raise ApiError(
+            409, "summary_stale", "Messages under its summary were erased since: there is nothing left to undo."
+        )
     if not Compaction.objects.filter(id=newest.id, reverted_at=None).update(reverted_at=timezone.now()):
         raise ApiError(409, "not_newest", "It was reverted already.")
     Summary.objects.filter(compaction_id=newest.id, state__in=(NodeState.ACTIVE, NodeState.MERGED)).update(

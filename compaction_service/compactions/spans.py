@@ -9,6 +9,7 @@ from typing import Any
 from compaction_service.compactions.models import Summary as Node
 from compaction_service.conversations.models import Conversation, Message
 from compaction_service.conversations.rows import ENTRY_FIELDS, entry_of
+from compaction_service.conversations.selectors import messages_of
 from compaction_service.engine.exchanges import group
 from compaction_service.engine.formats.base import Format
 from compaction_service.engine.summary.span import SpanMessage
@@ -17,7 +18,7 @@ from compaction_service.engine.types import Entry
 
 def span_rows(conversation_id: Any, first: int, last: int) -> list[dict[str, Any]]:
     """The stored messages of a span, in order, with bodies and times."""
-    found = Message.objects.filter(conversation_id=conversation_id, position__gte=first, position__lte=last)
+    found = messages_of(conversation_id).filter(position__gte=first, position__lte=last)
     return list(found.order_by("position").values(*ENTRY_FIELDS, "occurred_at", "created_at"))
 
 

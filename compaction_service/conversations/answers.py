@@ -7,6 +7,7 @@ from typing import Any
 from compaction_service.api.renderers import RawJSON, dumps
 from compaction_service.compactions.models import Compaction
 from compaction_service.conversations.appending import Appended
+from compaction_service.conversations.editing import Erasure
 from compaction_service.conversations.models import Conversation, Message
 from compaction_service.conversations.terms import Terms, breakdown, meter
 
@@ -58,6 +59,19 @@ def line(row: Message) -> bytes:
 
 def compaction_ref(row: Compaction | None) -> dict[str, Any] | None:
     return None if row is None else {"id": row.id, "status": row.status, "trigger": row.trigger}
+
+
+def erased(done: Erasure) -> dict[str, Any]:
+    row = done.conversation
+    return {
+        "id": row.id,
+        "erased_at": done.erased_at,
+        "counts": done.counts,
+        "message_count": row.message_count,
+        "last_position": row.last_position,
+        "meter": meter(breakdown(row, done.terms), done.terms),
+        "compaction": compaction_ref(done.compaction),
+    }
 
 
 def appended(done: Appended) -> dict[str, Any]:

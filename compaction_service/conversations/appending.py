@@ -176,11 +176,11 @@ def _rows(
 ) -> list[Message]:
     """The new messages' rows, with the conversation's sums moved on by them."""
     now: datetime = timezone.now()
-    rows = []
+    rows: list[Message] = []
     for facts, made, detail in zip(admitted.facts, drafts, details, strict=True):
         conversation.last_position += 1
         conversation.turn_count += facts.request
-        counted = with_opening(fmt, terms.counter, made) if conversation.last_position == 1 else made
+        counted = made if rows or conversation.message_count else with_opening(fmt, terms.counter, made)
         rows.append(
             message_of(
                 conversation=conversation,

@@ -85,7 +85,14 @@ RECEIPT = OpenApiExample(
     value={
         "id": _ID,
         "erased_at": "2026-02-01T08:00:00Z",
-        "counts": {"messages": 12, "summaries": 1, "compactions": 1, "queued_work": 0, "idempotency_answers": 2},
+        "counts": {
+            "messages": 12,
+            "summaries": 1,
+            "passes": 1,
+            "compactions": 1,
+            "queued_work": 0,
+            "idempotency_answers": 2,
+        },
     },
 )
 APPENDED = OpenApiExample(
@@ -119,6 +126,24 @@ COUNTED = OpenApiExample(
         "method": "exact",
         "model": "gpt-4o",
         "breakdown": {"system": 13, "tools": 0, "messages": 11},
+    },
+)
+FORK = OpenApiExample(
+    "From before the wrong turn",
+    request_only=True,
+    value={"position": 8, "external_id": "ticket-4711-b"},
+)
+ERASED = OpenApiExample(
+    "The receipt",
+    response_only=True,
+    value={
+        "id": "01938f4e-7c1b-7def-8000-2f9b5d0c7a11",
+        "erased_at": "2026-01-31T12:06:00Z",
+        "counts": {"messages": 4, "stubs_left": 0, "summaries": 1, "compactions": 1, "idempotency_answers": 2},
+        "message_count": 8,
+        "last_position": 12,
+        "meter": METER,
+        "compaction": None,
     },
 )
 APPEND = OpenApiExample(

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from compaction_service.conversations.models import Conversation, Message
 from compaction_service.conversations.rows import PLANNING_FIELDS, entry_of, entry_of_row
+from compaction_service.conversations.selectors import messages_of
 from compaction_service.conversations.terms import Terms, trigger_tokens
 from compaction_service.engine import masking
 from compaction_service.engine.policy import Policy, crossed
@@ -66,5 +67,5 @@ def _from_watermark(conversation: Conversation, rows: Sequence[Message]) -> list
     """From the newest masked message on: of several results in it some may not be masked yet."""
     first_new = rows[0].position if rows else conversation.last_position + 1
     first = max(conversation.covered_to + 1, conversation.masked_to)
-    found = Message.objects.filter(conversation_id=conversation.id, position__gte=first, position__lt=first_new)
+    found = messages_of(conversation.id).filter(position__gte=first, position__lt=first_new)
     return [entry_of(row) for row in found.order_by("position").values(*PLANNING_FIELDS)]

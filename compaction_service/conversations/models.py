@@ -103,7 +103,10 @@ class Conversation(TenantModel):
 
 
 class Message(TenantModel):
-    """One provider message as it came. Immutable but for its flags; an erased one keeps its position."""
+    """One provider message as it came. Immutable but for its flags; an erased one keeps its position.
+
+    Its body is empty then, or the stub it left in an exchange: what a context shows is `selectors.messages_of`.
+    """
 
     pk = models.CompositePrimaryKey("conversation", "position")
     conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, db_index=False, db_constraint=False)

@@ -6,6 +6,7 @@ import uuid
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from django.db.models import Q, QuerySet
 
@@ -50,6 +51,11 @@ def message_get(conversation: Conversation, position: int) -> Message:
     return found
 
 
+def messages_of(conversation_id: Any) -> QuerySet[Message]:
+    """The messages a context is made of: all but the erased ones; where such a one left a stub, the stub."""
+    return Message.objects.filter(Q(erased_at=None) | ~Q(body=""), conversation_id=conversation_id)
+
+
 @dataclass(frozen=True)
 class Shown:
     """The messages a context shows: carried ones and the live tail, in order."""
@@ -64,7 +70,8 @@ def shown_entries(conversation: Conversation, *, bodies: bool) -> Shown:
     if conversation.carried:
         shown |= Q(position__in=conversation.carried)
     rows = (
-        Message.objects.filter(shown, conversation_id=conversation.id)
+        messages_of(conversation.id)
+        .filter(shown)
         .order_by("position")
         .values(*(ENTRY_FIELDS if bodies else PLANNING_FIELDS))
     )
@@ -78,7 +85,7 @@ def exchange_of(conversation: Conversation, position: int) -> list[Entry]:
 
     An assistant message closes the calls before it, so no exchange goes on past the next one (semantics 1).
     """
-    messages = Message.objects.filter(conversation_id=conversation.id)
+    messages = messages_of(conversation.id)
     spoken = messages.filter(role="assistant").values_list("position", flat=True)
     start = spoken.filter(position__lte=position).order_by("-position").first() or 1
     end = spoken.filter(position__gt=position).order_by("position").first() or conversation.last_position + 1

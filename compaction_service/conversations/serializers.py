@@ -126,6 +126,17 @@ class ConversationIn(StrictSerializer):
     )
 
 
+class ForkIn(StrictSerializer):
+    """Where to fork."""
+
+    position = serializers.IntegerField(
+        min_value=1, max_value=2**31 - 1, help_text="The last position the new conversation takes over."
+    )
+    external_id = StorableCharField(
+        max_length=255, required=False, allow_null=True, help_text="Your id of the new conversation."
+    )
+
+
 class ConversationPatch(StrictSerializer):
     """Changes; what is left out stays."""
 
@@ -272,6 +283,22 @@ class AppendedOut(serializers.Serializer[Any]):
         required=False, allow_null=True, help_text="With `return_context`."
     )
     context_error = ProviderObject(required=False, help_text="Why there is no context.")
+
+
+class ErasureOut(serializers.Serializer[Any]):
+    """What was erased of a conversation, and how it stands now."""
+
+    id = serializers.UUIDField(help_text="Of the conversation.")
+    erased_at = serializers.DateTimeField(help_text="When.")
+    counts = serializers.DictField(
+        child=serializers.IntegerField(),
+        help_text="`messages` erased; `stubs_left` in their exchanges; `summaries` and `compactions` (log entries) "
+        "that lost their texts; `idempotency_answers` forgotten.",
+    )
+    message_count = serializers.IntegerField(help_text="Messages that are not erased.")
+    last_position = serializers.IntegerField(help_text="The highest position ever handed out; it does not go back.")
+    meter = MeterOut(help_text="After the erasure.")
+    compaction = CompactionRef(allow_null=True, help_text="The live one, perhaps started by this.")
 
 
 class Receipt(serializers.Serializer[Any]):

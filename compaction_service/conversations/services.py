@@ -9,10 +9,10 @@ from typing import Any
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
+from compaction_service.api import idempotency
 from compaction_service.api.errors import ApiError
-from compaction_service.api.models import IdempotencyKey
 from compaction_service.compactions import requests
-from compaction_service.compactions.models import Compaction, Summary, Work
+from compaction_service.compactions.models import Compaction, Pass, Summary, Work
 from compaction_service.conversations.appending import Appended, AppendRequest, Batch, append_once
 from compaction_service.conversations.flags import flags_set
 from compaction_service.conversations.models import Conversation, Message
@@ -27,7 +27,7 @@ from compaction_service.ids import uuid7
 from compaction_service.routers import current_alias
 from tenants.models import Tenant
 
-__all__ = ["NewConversation", "conversation_create", "conversation_erase", "conversation_update", "flags_set"]
+__all__ = ["NewConversation", "conversation_create", "conversation_erase", "conversation_update", "flags_set", "insert"]
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,15 @@ def conversation_create(*, tenant: Tenant, new: NewConversation) -> Appended:
     if new.tools is not None:
         fmt.check_tools(new.tools, "tools")
         tools_set(conversation, terms, fmt, new.tools)
+    insert(conversation)
+    appended = append_once(conversation, tenant, Batch(AppendRequest(messages=new.messages)))
+    if appended is None:
+        raise RuntimeError("nobody else can have seen this conversation")
+    return appended
+
+
+def insert(conversation: Conversation) -> None:
+    """Save a new row. Raises `ApiError` 409 for an `external_id` that is taken."""
     try:
         with transaction.atomic():
             conversation.save(force_insert=True)
@@ -75,10 +84,6 @@ def conversation_create(*, tenant: Tenant, new: NewConversation) -> Appended:
         raise ApiError(
             409, "external_id_taken", "A conversation with this external id exists already.", attr="external_id"
         ) from None
-    appended = append_once(conversation, tenant, Batch(AppendRequest(messages=new.messages)))
-    if appended is None:
-        raise RuntimeError("nobody else can have seen this conversation")
-    return appended
 
 
 def _adopt_model(conversation: Conversation, tenant: Tenant) -> Terms:
@@ -142,9 +147,10 @@ def conversation_erase(*, ref: str) -> dict[str, Any]:
     jobs = list(Compaction.objects.filter(**of_it).values_list("id", flat=True))
     counts = {
         "queued_work": Work.objects.filter(pk__in=jobs).delete()[0],
-        "idempotency_answers": IdempotencyKey.objects.filter(**of_it).delete()[0],
+        "idempotency_answers": idempotency.forget_conversation(conversation.id),
         "messages": Message.objects.filter(**of_it)._raw_delete(current_alias.get()),  # noqa: SLF001 -- no rows fetched
         "summaries": Summary.objects.filter(**of_it).count(),
+        "passes": Pass.objects.filter(compaction_id__in=jobs)._raw_delete(current_alias.get()),  # noqa: SLF001
         "compactions": len(jobs),
     }
     erased = {"id": conversation.id, "erased_at": timezone.now(), "counts": counts}

@@ -11,6 +11,7 @@ urlpatterns = [
     path("conversations/<str:ref>", views.ConversationDetail.as_view()),
     path("conversations/<str:ref>/messages", views.MessageList.as_view()),
     path("conversations/<str:ref>/messages/<int:position>", views.MessageDetail.as_view()),
+    path("conversations/<str:ref>/fork", views.Fork.as_view()),
     path("conversations/<str:ref>/transcript", views.Transcript.as_view()),
     path("conversations/<str:ref>/context", views.ContextDetail.as_view()),
     path("count-tokens", views.TokenCount.as_view()),

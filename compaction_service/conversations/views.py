@@ -14,7 +14,7 @@ from rest_framework.response import Response
 from compaction_service.api.errors import ApiError
 from compaction_service.api.pagination import PARAMETERS, page_of, paginate
 from compaction_service.api.views import TenantView
-from compaction_service.conversations import answers, contexts, filters, selectors, services
+from compaction_service.conversations import answers, contexts, editing, filters, forking, selectors, services
 from compaction_service.conversations.appending import AppendRequest, messages_append
 from compaction_service.conversations.counting import tokens_count
 from compaction_service.conversations.examples import (
@@ -26,6 +26,8 @@ from compaction_service.conversations.examples import (
     COUNT,
     COUNTED,
     CREATE,
+    ERASED,
+    FORK,
     MESSAGE,
     MESSAGES,
     PIN,
@@ -41,6 +43,8 @@ from compaction_service.conversations.serializers import (
     ConversationPatch,
     CountIn,
     CountOut,
+    ErasureOut,
+    ForkIn,
     MessageOut,
     MessagePatch,
     MessagesIn,
@@ -52,6 +56,7 @@ from compaction_service.conversations.waiting import wait_until
 from compaction_service.engine.fit import Overflow
 
 REF = OpenApiParameter("ref", str, OpenApiParameter.PATH, description="The conversation's id, or `ext:<external_id>`.")
+REWIND = OpenApiParameter("from", int, required=True, description="The first position to erase.")
 POSITION = OpenApiParameter("position", int, OpenApiParameter.PATH, description="The message's position.")
 
 IF_NONE_MATCH = OpenApiParameter(
@@ -140,7 +145,7 @@ class ConversationDetail(TenantView):
 
 
 class MessageList(TenantView):
-    scopes = {"GET": "read", "POST": "write"}
+    scopes = {"GET": "read", "POST": "write", "DELETE": "write"}
 
     @extend_schema(
         operation_id="messages_list",
@@ -185,9 +190,29 @@ class MessageList(TenantView):
             told = {"code": "context_overflow", "detail": str(error.detail), **error.extra}
             return {"context": None, "context_error": told}
 
+    @extend_schema(
+        operation_id="messages_rewind",
+        summary="Rewind",
+        description=(
+            'Erases the message at `from` and everything after it, as for "edit and resend". The next message gets '
+            "`last_position` + 1. Summaries over what is gone become `stale`, their spans live again; calls that lost "
+            "their results are open again, but for abandoned ones. May start a compaction."
+        ),
+        parameters=[REF, REWIND],
+        responses={200: ErasureOut},
+        examples=[ERASED],
+    )
+    def delete(self, request: Request, ref: str) -> Response:
+        position = filters.whole(request.query_params, "from", least=1)
+        if position is None:
+            raise ApiError(
+                400, "required", "Say from which position on. (DELETE the conversation to erase all.)", attr="from"
+            )
+        return Response(answers.erased(editing.conversation_rewind(tenant=self.tenant, ref=ref, position=position)))
+
 
 class MessageDetail(TenantView):
-    scopes = {"GET": "read", "PATCH": "write"}
+    scopes = {"GET": "read", "PATCH": "write", "DELETE": "write"}
 
     @extend_schema(
         operation_id="messages_get",
@@ -215,6 +240,45 @@ class MessageDetail(TenantView):
             answers.message(services.flags_set(tenant=self.tenant, ref=ref, position=position, changes=changes))
         )
 
+    @extend_schema(
+        operation_id="messages_delete",
+        summary="Erase a message",
+        description=(
+            "Its content is gone for good, and with it the texts of summaries and log entries made of it. Part of an "
+            "exchange, it leaves a `[deleted]` stub in the context, else nothing; its position stays empty. A fork "
+            "made before keeps its own copy. May start a compaction."
+        ),
+        parameters=[REF, POSITION],
+        responses={200: ErasureOut},
+        examples=[ERASED],
+    )
+    def delete(self, _request: Request, ref: str, position: int) -> Response:
+        return Response(answers.erased(editing.message_erase(tenant=self.tenant, ref=ref, position=position)))
+
+
+class Fork(TenantView):
+    scopes = {"POST": "write"}
+
+    @extend_schema(
+        operation_id="conversations_fork",
+        summary="Fork a conversation",
+        description=(
+            "A new conversation with the messages up to `position`, at the same positions, and the summaries that end "
+            "there or before; the rest is live. System, tools, policy, model and metadata are copied. Their log "
+            "entries are copied too, marked `copied_from` in their notes, at no cost. May start a compaction."
+        ),
+        parameters=[REF],
+        request=ForkIn,
+        responses={201: ConversationOut},
+        examples=[FORK, CONVERSATION],
+    )
+    def post(self, request: Request, ref: str) -> Response:
+        given = validated(ForkIn(data=request.data))
+        done = forking.conversation_fork(tenant=self.tenant, ref=ref, **given)
+        self.answer_conversation = done.conversation.id
+        body = answers.conversation(done.conversation, done.terms)
+        return Response(body, status=201, headers={"Location": f"/v1/conversations/{done.conversation.id}"})
+
 
 class Transcript(TenantView):
     scopes = {"GET": "read"}
@@ -238,7 +302,9 @@ class Transcript(TenantView):
         while True:
             with self.scope():
                 page = list(
-                    Message.objects.filter(conversation_id=row.id, position__gt=after).order_by("position")[:500]
+                    Message.objects.filter(conversation_id=row.id, position__gt=after, erased_at=None).order_by(
+                        "position"
+                    )[:500]
                 )
             if not page:
                 return

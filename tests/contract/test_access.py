@@ -34,6 +34,8 @@ def _client(key: str | None) -> Client:
 def _request(client: Client, one: Operation, names: dict[str, str]) -> Any:
     """The operation with its own example for a body."""
     path = one.path.format(**names)
+    if needed := [p["name"] for p in one.parameters if p["in"] == "query" and p.get("required")]:
+        path += "?" + "&".join(f"{name}=1" for name in needed)
     if "requestBody" not in one.body:
         return client.generic(one.method, path)
     media = one.body["requestBody"]["content"][JSON_TYPE]
