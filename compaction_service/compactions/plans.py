@@ -53,6 +53,7 @@ def plan_for(
         keep_first_user_request=policy.keep_first_user_request,
         target=0 if keep else policy.target,
         limit=terms.raw(limits.limit),
+        room=terms.raw(limits.window - limits.reserve),
         fixed_tokens=conversation.system_tokens + conversation.tools_tokens,
         kept_summaries_tokens=0 if rolling else chain_tokens,
         replaced_summaries_tokens=chain_tokens if rolling else 0,
