@@ -17,9 +17,9 @@ select tenant_id,
   count(*) filter (where lease_until is null and next_at > now()),
   count(*) filter (where lease_until > now()),
   count(*) filter (where lease_until <= now()),
-  coalesce(max(extract(epoch from now() - greatest(next_at, lease_until)))
+  coalesce(max(extract(epoch from now() - greatest(next_at, lease_until))::float8)
     filter (where next_at <= now() and (lease_until is null or lease_until <= now())), 0),
-  extract(epoch from now() - min(created_at))
+  extract(epoch from now() - min(created_at))::float8
 from compactions_work group by tenant_id order by 6 desc, tenant_id
 """
 
@@ -41,7 +41,4 @@ def by_tenant() -> list[TenantQueue]:
     """The queue of each tenant with jobs, those who wait longest first. Needs no scope: the table is a directory."""
     with connections[current_alias.get()].cursor() as cursor:
         cursor.execute(_QUERY)
-        return [
-            TenantQueue(tenant, queued, later, running, expired, float(oldest_due), float(oldest))
-            for tenant, queued, later, running, expired, oldest_due, oldest in cursor.fetchall()
-        ]
+        return [TenantQueue(*row) for row in cursor.fetchall()]

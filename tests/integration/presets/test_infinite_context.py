@@ -111,7 +111,7 @@ def test_preserve_recent_turns__conversation_is_shorter__gives_up_its_two_oldest
     assert tokens(service, path) < limit
 
 
-# Two messages that are shorter than any summary would make the context longer: they stay, and nobody asks again at once.
+# Two messages shorter than any summary would make the context longer: they stay, and nobody asks again at once.
 def test_preserve_recent_turns__two_oldest_are_short__is_skipped_and_waits_for_growth(
     service: Service, models: Control, model: str
 ) -> None:

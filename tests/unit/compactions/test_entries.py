@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from contextvars import copy_context
 from typing import Any
 
 import pytest
@@ -113,7 +114,7 @@ def test_transparency__silent_with_a_request_that_follows__the_request_moves_on_
     claim = service.claim()
     assert claim is not None
     with tenant_scope(service.tenant_id):
-        jobs.begin(claim)
+        copy_context().run(jobs.begin, claim)  # it sets the request id of what is logged from here on
     service.post(f"{path}/compactions", {"focus": SECRET}, status=202)
     assert SECRET in stored(service, first["id"])
     jobs.run(claim)

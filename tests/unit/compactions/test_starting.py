@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import logging
+from contextvars import copy_context
 from io import StringIO
 from typing import Any
 
@@ -99,9 +100,10 @@ def test_request_id__of_the_request_that_asked__is_in_every_line_of_its_passes(
             return real(*arguments)
 
         monkeypatch.setattr(jobs, name, noting)
+    outside = logs.request_id.get()
     service.work_off()
     assert seen == [("step_of", "asked-1"), ("execute", "asked-1"), ("finish", "asked-1")]
-    assert logs.request_id.get() is None
+    assert logs.request_id.get() == outside
 
 
 def test_request_id__pass_that_fails__is_in_the_line_about_it(
@@ -137,7 +139,7 @@ def test_request_id__of_a_request_that_joins_a_running_one__is_that_of_the_compa
     claim = service.claim()
     assert claim is not None
     with tenant_scope(service.tenant_id):
-        jobs.begin(claim)
+        copy_context().run(jobs.begin, claim)  # it sets the request id of what is logged from here on
     service.post(f"{path}/compactions", status=202, **{"X-Request-Id": "second"})
     service.work_off(wait=False)
     jobs.run(claim)
