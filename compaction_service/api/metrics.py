@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from prometheus_client import Histogram
+from prometheus_client import Counter, Histogram
 
 REQUESTS = Histogram(
     "compaction_http_request_seconds",
@@ -10,3 +10,5 @@ REQUESTS = Histogram(
     ["method", "route", "status"],
     buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60),
 )
+
+NEAR_LIMIT = Counter("compaction_context_near_limit", "Contexts that came to 90 % of their limit from below.")

@@ -31,6 +31,7 @@ __all__ = [
     "compaction_request",
     "compaction_revert",
     "compaction_review",
+    "join",
 ]
 
 
@@ -43,6 +44,7 @@ class Asked:
     focus: str = ""
     instructions: str = ""
     up_to: int | None = None
+    before: int | None = None  # the position whose exchange, and all after it, stays
     policy: Mapping[str, Any] = field(default_factory=dict)
     reported_tokens: int | None = None  # by the provider that refused the context
 
@@ -52,6 +54,7 @@ class Asked:
             "instructions": self.instructions,
             "up_to": self.up_to,
             "policy": terms.policy.as_dict(),
+            "work": {} if self.before is None else {"before": self.before},
         }
 
 
@@ -74,7 +77,7 @@ def compaction_request(tenant: Tenant, ref: str, asked: Asked) -> tuple[Compacti
     terms = terms_of(conversation, tenant.policy, call=asked.policy)
     if conversation.compaction_live is not None:
         _write(conversation)
-        return _join(conversation.compaction_live, terms, asked), True
+        return join(conversation.compaction_live, terms, asked), True
     planned = plan_for(conversation, terms, up_to=asked.up_to)
     compaction = requests.start(
         conversation, terms, asked.trigger, requested_by=asked.requested_by, **asked.parameters(terms)
@@ -101,8 +104,11 @@ def _check_up_to(conversation: Conversation, asked: Asked) -> None:
         raise ApiError(400, "out_of_range", f"Must be a position from 1 to {conversation.last_position}.", attr="up_to")
 
 
-def _join(live_id: uuid.UUID, terms: Terms, asked: Asked) -> Compaction:
-    """A second request joins the live one: a queued one takes its parameters, a running one keeps it to follow."""
+def join(live_id: uuid.UUID, terms: Terms, asked: Asked) -> Compaction:
+    """A second request joins the live one: a queued one takes its parameters, a running one keeps it to follow.
+
+    Under the conversation's lock.
+    """
     live = compaction_get(live_id)
     parameters = asked.parameters(terms)
     if live.status == Status.QUEUED:
