@@ -204,8 +204,6 @@ UNFOLD: dict[str, Any] = {
     "STYLES": ["/static/tenants/admin.css"],
     "SIDEBAR": {"navigation": "tenants.navigation.sidebar"},
 }
-DATETIME_FORMAT = "Y-m-d H:i:s"
-DATE_FORMAT = "Y-m-d"
 
 LOGGING = {
     "version": 1,

@@ -19,7 +19,7 @@ from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationFo
 
 from tenants import limits
 from tenants.models import ApiKey, PlatformKey, Tenant
-from tenants.platform_admin import PlatformAdmin, ReadOnlyAdmin, TenantFilter, admin_url, column
+from tenants.platform_admin import PlatformAdmin, ReadOnlyAdmin, TenantFilter, admin_url, column, times
 
 # Pages of one tenant's rows, by app: this app knows no other's models.
 PAGES = {
@@ -28,6 +28,9 @@ PAGES = {
     "Keys": "tenants_apikey",
     "Model calls": "usage_call",
 }
+
+
+KEY_TIMES = (times("expires_at", "expires"), times("last_used_at", "last used"))
 
 
 class TenantForm(forms.ModelForm):  # type: ignore[type-arg]  # no generic at run time
@@ -47,7 +50,7 @@ class TenantAdmin(PlatformAdmin):
     """Status, limits and weight are the platform's to set; policy and summarizer are the tenant's own."""
 
     form = TenantForm
-    list_display = ("name", "status_label", "keys", "own_limits", "weight", "created_at")
+    list_display = ("name", "status_label", "keys", "own_limits", "weight", times("created_at", "made"))
     list_filter = ("status",)
     search_fields = ("name__istartswith", "id__exact")
     search_help_text = "Beginning of a name"
@@ -59,8 +62,8 @@ class TenantAdmin(PlatformAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         alive = ApiKey.unscoped.filter(tenant_id=OuterRef("id"), revoked_at=None).order_by().values("tenant_id")
         count = Subquery(alive.annotate(count=Count("id")).values("count"), output_field=IntegerField())
-        found: QuerySet[Any] = super().get_queryset(request)
-        return found.defer("summarizer_key").annotate(key_count=count)
+        found: QuerySet[Any] = super().get_queryset(request).annotate(key_count=count).defer("summarizer_key")
+        return found
 
     def get_search_results(
         self, _request: HttpRequest, queryset: QuerySet[Any], search_term: str
@@ -114,7 +117,7 @@ class _KeyAdmin(ReadOnlyAdmin):
 
 @admin.register(ApiKey)
 class ApiKeyAdmin(_KeyAdmin):
-    list_display = ("prefix", "name", "tenant", "scopes", "state", "expires_at", "last_used_at")
+    list_display = ("prefix", "name", "tenant", "scopes", "state", *KEY_TIMES)
     list_filter = (TenantFilter,)
     list_select_related = ("tenant",)
     list_only = ("prefix", "name", "scopes", "expires_at", "revoked_at", "last_used_at", "tenant__name")
@@ -124,7 +127,7 @@ class ApiKeyAdmin(_KeyAdmin):
 
 @admin.register(PlatformKey)
 class PlatformKeyAdmin(_KeyAdmin):
-    list_display = ("prefix", "name", "state", "expires_at", "last_used_at")
+    list_display = ("prefix", "name", "state", *KEY_TIMES)
 
 
 admin.site.unregister(User)

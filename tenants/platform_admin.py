@@ -36,6 +36,7 @@ logger = logging.getLogger(__name__)
 
 MOST_PAGES = 100  # a list goes no deeper: OFFSET reads all it skips. Filters and search reach the rest
 MOST_TENANTS = 30  # offered in the filter; of any other tenant, follow the links on its page
+MOST_FOUND = 100  # rows a search finds by each way it looks
 _HEX = re.compile(r"[0-9a-f]{6,32}")
 
 
@@ -63,7 +64,7 @@ class PlatformAdmin(ModelAdmin):  # type: ignore[misc]
     show_full_result_count = False
     show_facets = ShowFacets.NEVER  # they count
     paginator = InfinitePaginator
-    list_per_page = 50
+    list_per_page = 25
     ordering: ClassVar[Any] = ("-id",)
     sortable_by: ClassVar[Any] = ()
     list_fullwidth = True
@@ -207,6 +208,17 @@ def column(title: str, label: Mapping[str, str] | None = None) -> Callable[[Show
     return decorator
 
 
+def times(field: str, title: str) -> Callable[[Model], str]:
+    """A column that shows a time (UTC) in one form everywhere."""
+
+    def shown(row: Model) -> str:
+        value = getattr(row, field)
+        return "\u2013" if value is None else f"{value:%Y-%m-%d %H:%M}"
+
+    shown.__name__ = field
+    return column(title)(shown)
+
+
 def id_matches(term: str, field: str = "id") -> Q | None:
     """The condition for an id or its beginning (six hexadecimal digits or more) as a range; None for another term."""
     digits = term.lower().replace("-", "")
@@ -214,6 +226,15 @@ def id_matches(term: str, field: str = "id") -> Q | None:
         return None
     ends = (UUID(digits.ljust(32, "0")), UUID(digits.ljust(32, "f")))
     return Q(**{f"{field}__range": ends})
+
+
+def newest_of(*found: QuerySet[Any]) -> Q:
+    """The newest rows of each of these, as one condition.
+
+    Looked up one by one: of conditions joined with OR, PostgreSQL may read the whole table from its newest row on.
+    """
+    ids = {key for one in found for key in one.order_by("-id").values_list("id", flat=True)[:MOST_FOUND]}
+    return Q(id__in=ids)
 
 
 def storable(term: str) -> bool:

@@ -30,12 +30,21 @@ class Transcript:
 
 def transcript(name: str, most: int | None = None) -> Transcript:
     """The OpenAI conversations of a source joined to one, of at most `most` messages. Skips where there are none."""
+    return _joined(name, "openai", most)
+
+
+def anthropic_transcript(name: str, most: int | None = None) -> Transcript:
+    """The same of a source's Anthropic conversations."""
+    return _joined(name, "anthropic", most)
+
+
+def _joined(name: str, fmt: str, most: int | None) -> Transcript:
     path = FOLDER / f"{name}.jsonl"
     if not path.exists():
         pytest.skip(f"no transcripts: {path.name} is not in the folder TRANSCRIPTS names")
     joined = Transcript()
     for line in _lines(path):
-        if line["format"] != "openai":
+        if line["format"] != fmt:
             continue
         if not joined.messages:
             joined.system, joined.tools = line["system"], line["tools"]

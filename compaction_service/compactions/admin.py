@@ -22,11 +22,19 @@ from compaction_service.conversations.admin import matching, number
 from compaction_service.conversations.models import Conversation
 from compaction_service.conversations.transcripts import visible
 from tenants.models import Tenant
-from tenants.platform_admin import AgeFilter, DetailAdmin, TenantFilter, admin_url, column, id_matches
+from tenants.platform_admin import (
+    AgeFilter,
+    DetailAdmin,
+    TenantFilter,
+    admin_url,
+    column,
+    id_matches,
+    newest_of,
+    times,
+)
 from tenants.scope import tenant_scope
 
 DEFERRED = ("tenant__summarizer_key", "conversation__system", "conversation__tools")
-FOUND_CONVERSATIONS = 100  # of a search by external id
 
 # What a reviewer may do, by the last part of the path: what the log says of it, and the service that does it.
 ACTIONS: dict[str, tuple[str, Callable[[Tenant, UUID], Any]]] = {
@@ -37,19 +45,22 @@ ACTIONS: dict[str, tuple[str, Callable[[Tenant, UUID], Any]]] = {
 }
 
 
-def of_conversation(term: str) -> Q:
+def of_conversation(model: type[Compaction | Summary], term: str) -> Q:
     """Rows with this id, or of conversations with this id or external id; beginnings will do."""
-    found = Conversation.unscoped.filter(matching(term)).values("id")[:FOUND_CONVERSATIONS]
-    by_id = id_matches(term)
-    of_found = Q(conversation_id__in=found)
-    return of_found if by_id is None else of_found | by_id
+    conversations = list(Conversation.unscoped.filter(matching(term)).values_list("id", flat=True))
+    found = [model.unscoped.filter(conversation_id__in=conversations)]
+    if by_id := id_matches(term):
+        found.append(model.unscoped.filter(by_id))
+    return newest_of(*found)
 
 
 @admin.register(Compaction)
 class CompactionAdmin(DetailAdmin):
-    list_display = ("made", "conversation_name", "tenant", "state", "trigger", "span_text", "tokens", "ratio",
-                    "method", "model", "pass_count", "money", "took", "review_state")  # fmt: skip
-    list_filter = ("outcome", "status", "review", "trigger", "method", AgeFilter, TenantFilter)
+    list_display = (
+        times("created_at", "made"), "conversation_name", "tenant", "state", "review_state", "trigger", "span_text",
+        "tokens", "ratio", "made_by", "pass_count", "money", "took",
+    )  # fmt: skip
+    list_filter = ("outcome", "status", "review", "trigger", AgeFilter, TenantFilter)
     list_select_related = ("tenant", "conversation")
     list_only = (
         "status", "outcome", "trigger", "from_position", "to_position", "context_before", "context_after", "tokens_in",
@@ -62,20 +73,17 @@ class CompactionAdmin(DetailAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         of_row = Pass.unscoped.filter(compaction_id=OuterRef("id")).order_by().values("compaction_id")
         count = Subquery(of_row.annotate(count=Count("id")).values("count"), output_field=IntegerField())
-        found: QuerySet[Any] = super().get_queryset(request).select_related("tenant", "conversation")
-        return found.annotate(passes_made=count).defer(*DEFERRED)
+        found: QuerySet[Any] = super().get_queryset(request).annotate(passes_made=count)
+        joined: QuerySet[Any] = found.select_related("tenant", "conversation")
+        return joined.defer(*DEFERRED)
 
     def search(self, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
-        return queryset.filter(of_conversation(term))
+        return queryset.filter(of_conversation(Compaction, term))
 
     def get_urls(self) -> list[URLPattern]:
         act = self.admin_site.admin_view(require_POST(self.act_view))
         urls: list[URLPattern] = super().get_urls()
         return [path("<uuid:object_id>/<str:action>/do/", act, name="compactions_compaction_act"), *urls]
-
-    @column("made")
-    def made(self, row: Compaction) -> str:
-        return f"{row.created_at:%Y-%m-%d %H:%M:%S}"
 
     @column("conversation")
     def conversation_name(self, row: Compaction) -> str:
@@ -99,6 +107,10 @@ class CompactionAdmin(DetailAdmin):
     @column("ratio")
     def ratio(self, row: Compaction) -> str:
         return f"{row.tokens_in / row.tokens_out:.1f}" if row.tokens_in and row.tokens_out else "\u2013"
+
+    @column("method")
+    def made_by(self, row: Compaction) -> str:
+        return ", ".join(filter(None, (row.method, row.model))) or "\u2013"
 
     @column("passes")
     def pass_count(self, row: Any) -> int:
@@ -188,9 +200,11 @@ class CompactionAdmin(DetailAdmin):
 class SummaryAdmin(DetailAdmin):
     """Nodes of the summary chain."""
 
-    list_display = ("id", "conversation_name", "tenant", "level", "span_text", "tokens", "method", "node_state",
-                    "created_at")  # fmt: skip
-    list_filter = ("state", "method", AgeFilter, TenantFilter)
+    list_display = (
+        "span_text", "conversation_name", "tenant", "level", "tokens", "method", "node_state",
+        times("created_at", "made"),
+    )  # fmt: skip
+    list_filter = ("state", AgeFilter, TenantFilter)
     list_select_related = ("tenant", "conversation")
     list_only = (
         "level", "from_position", "to_position", "tokens", "method", "state", "created_at", "tenant__name",
@@ -204,7 +218,7 @@ class SummaryAdmin(DetailAdmin):
         return found.defer(*DEFERRED)
 
     def search(self, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
-        return queryset.filter(of_conversation(term))
+        return queryset.filter(of_conversation(Summary, term))
 
     @column("conversation")
     def conversation_name(self, node: Summary) -> str:
@@ -224,7 +238,7 @@ class SummaryAdmin(DetailAdmin):
             return {
                 "node": node,
                 "conversation": node.conversation,
-                "title": f"Summary of {visible(str(node))}",
+                "title": f"Summary of positions {self.span_text(node)} of {visible(str(node.conversation))}",
                 "state_label": review.STATE_LABELS[node.state],
                 "sections": review.section_lines(node.sections),
                 "text": review.text_lines(node.text),

@@ -134,6 +134,10 @@ class Compaction(TenantModel):
         ]
         indexes: ClassVar = [
             models.Index(fields=["conversation", "id"], name="compaction_by_conversation"),
+            # Newest first by what a reviewer filters by; the rarest values are the ones looked for.
+            models.Index(fields=["outcome", "id"], name="compaction_by_outcome"),
+            models.Index(fields=["trigger", "id"], name="compaction_by_trigger"),
+            models.Index(fields=["review", "id"], name="compaction_reviewed", condition=~Q(review="unreviewed")),
         ]
 
     def __str__(self) -> str:
@@ -244,6 +248,8 @@ class Summary(TenantModel):
         ]
         indexes: ClassVar = [
             models.Index(fields=["conversation", "from_position"], condition=Q(state="active"), name="summary_active"),
+            models.Index(fields=["conversation", "id"], name="summary_by_conversation"),
+            models.Index(fields=["state", "id"], condition=Q(state__in=["reverted", "stale"]), name="summary_undone"),
         ]
 
     def __str__(self) -> str:

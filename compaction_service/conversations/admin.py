@@ -12,7 +12,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import URLPattern, path
 
 from compaction_service.api.errors import ApiError
-from compaction_service.compactions.models import Compaction, Summary
+from compaction_service.compactions.models import LIVE, Compaction, Summary
 from compaction_service.conversations import contexts, transcripts
 from compaction_service.conversations.models import Conversation, Message
 from compaction_service.conversations.terms import Terms, breakdown, meter, terms_of
@@ -20,7 +20,7 @@ from compaction_service.engine import fit, formats
 from compaction_service.engine.admit import Ledger
 from compaction_service.engine.policy import PolicyError
 from tenants.models import Tenant
-from tenants.platform_admin import AgeFilter, DetailAdmin, TenantFilter, column, id_matches, storable
+from tenants.platform_admin import AgeFilter, DetailAdmin, TenantFilter, column, id_matches, newest_of, storable, times
 from tenants.scope import tenant_scope
 
 COMPACTIONS = 10  # newest ones shown beside the messages
@@ -34,16 +34,33 @@ STATES = {"idle": "", "queued": "warning", "running": "info"}
 
 def matching(term: str) -> Q:
     """Conversations by the beginning of their id or of their external id."""
-    by_external = Q(external_id__startswith=term) if storable(term) else Q(pk__in=[])
-    by_id = id_matches(term)
-    return by_external if by_id is None else by_id | by_external
+    found = [Conversation.unscoped.filter(external_id__startswith=term)] if storable(term) else []
+    if by_id := id_matches(term):
+        found.append(Conversation.unscoped.filter(by_id))
+    return newest_of(*found)
+
+
+class LiveFilter(admin.SimpleListFilter):
+    """Conversations with a live compaction, found from the compactions: those are few and indexed."""
+
+    title = "compaction"
+    parameter_name = "live"
+
+    def lookups(self, _request: HttpRequest, _admin: Any) -> list[tuple[str, str]]:
+        return [(status.value, status.value) for status in LIVE]
+
+    def queryset(self, _request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        if self.value() not in LIVE:
+            return queryset
+        live = Compaction.unscoped.filter(status=self.value()).values("conversation_id")
+        return queryset.filter(id__in=live)
 
 
 @admin.register(Conversation)
 class ConversationAdmin(DetailAdmin):
-    list_display = ("name", "tenant", "model", "messages", "tokens", "state", "updated_at")
+    list_display = ("name", "tenant", "model", "messages", "tokens", "state", times("updated_at", "changed"))
     list_display_links = ("name",)
-    list_filter = (TenantFilter, "compaction_state", AgeFilter)
+    list_filter = (LiveFilter, AgeFilter, TenantFilter)
     list_select_related = ("tenant",)
     list_only = (
         "external_id", "model", "message_count", "system_tokens", "tools_tokens", "summary_tokens", "carried_tokens",

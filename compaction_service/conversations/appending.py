@@ -20,7 +20,15 @@ from compaction_service.compactions.models import Compaction
 from compaction_service.compactions.services import join
 from compaction_service.conversations import calibration, masking, near_limit, recounts, selectors
 from compaction_service.conversations.models import Conversation, Message
-from compaction_service.conversations.rows import Details, Draft, draft, entry_of_row, message_of, with_savings
+from compaction_service.conversations.rows import (
+    Details,
+    Draft,
+    draft,
+    entry_of_row,
+    message_of,
+    with_opening,
+    with_savings,
+)
 from compaction_service.conversations.state import commit, synthetic_tokens
 from compaction_service.conversations.system import system_set
 from compaction_service.conversations.terms import Terms, terms_of
@@ -185,11 +193,12 @@ def _rows(
     for facts, made, detail in zip(admitted.facts, drafts, details, strict=True):
         conversation.last_position += 1
         conversation.turn_count += facts.request
+        counted = with_opening(fmt, terms.counter, made) if conversation.last_position == 1 else made
         rows.append(
             message_of(
                 conversation=conversation,
-                facts=with_savings(fmt, terms.counter, made, facts),
-                made=made,
+                facts=with_savings(fmt, terms.counter, counted, facts),
+                made=counted,
                 details=detail,
                 now=now,
             )

@@ -15,7 +15,7 @@ from compaction_service.conversations.state import synthetic_tokens
 from compaction_service.conversations.terms import Terms, breakdown, meter, terms_of
 from compaction_service.engine import fit, formats
 from compaction_service.engine.formats.base import Format
-from compaction_service.engine.projection import part_tokens, render
+from compaction_service.engine.projection import Parts, part_tokens, render
 from compaction_service.engine.summary import extractive
 from compaction_service.engine.types import Call, Entry, Summary
 
@@ -83,7 +83,8 @@ def context_read(conversation: Conversation, terms: Terms) -> Context:
         fitted = fit.fit(
             fmt,
             parts,
-            budget=terms.raw(terms.limits.window - terms.limits.reserve - ROUNDING),
+            budget=terms.raw(terms.limits.window - terms.limits.reserve - ROUNDING)
+            - _opening_tokens(fmt, terms, parts),
             system_tokens=conversation.system_tokens,
             tools_tokens=conversation.tools_tokens,
             synthetic_tokens=synthetic,
@@ -122,6 +123,13 @@ def _version(conversation: Conversation, terms: Terms, *, degraded: bool) -> str
     report about it must not calibrate them."""
     as_stored = terms.model == conversation.model and not degraded
     return str(conversation.version) if as_stored else f"{conversation.version}-uncounted"
+
+
+def _opening_tokens(fmt: Format, terms: Terms, parts: Parts) -> int:
+    """Raw tokens of what must be shown where the context comes to begin with another message than it does now."""
+    entries = (*parts.carried, *parts.tail)
+    opening = next((shown for entry in entries if (shown := fmt.opening(entry.body)) is not None), None)
+    return 0 if opening is None else terms.counter.message(fmt.name, opening)
 
 
 def _extract(fmt: Format, terms: Terms, entries: Sequence[Entry], tokens: int) -> Summary:

@@ -91,6 +91,14 @@ class Conversation(TenantModel):
                 name="conversation_compaction_state",
             ),
         ]
+        indexes: ClassVar = [
+            models.Index(  # the beginning of an external id, over all tenants
+                fields=["external_id"],
+                opclasses=["text_pattern_ops"],
+                condition=models.Q(external_id__isnull=False),
+                name="conversation_external_prefix",
+            ),
+        ]
 
     def __str__(self) -> str:
         return self.external_id or str(self.id)

@@ -19,7 +19,7 @@ from compaction_service.compactions import requests
 from compaction_service.compactions.models import Summary as Node
 from compaction_service.conversations import calibration, near_limit
 from compaction_service.conversations.models import CompactionState, Conversation, Message, Recount
-from compaction_service.conversations.rows import ENTRY_FIELDS, Draft, answers_of, entry_of, with_savings
+from compaction_service.conversations.rows import ENTRY_FIELDS, Draft, answers_of, entry_of, with_opening, with_savings
 from compaction_service.conversations.selectors import active_nodes, shown_entries
 from compaction_service.conversations.state import commit, measure, synthetic_tokens
 from compaction_service.conversations.system import system_and_tools
@@ -132,7 +132,9 @@ def _count(fmt: Format, counter: Counter, row: Mapping[str, Any]) -> Count:
     digest = bytes(row["digest"])
     tokens = counter.message(fmt.name, entry.body)
     made = Draft(entry.facts, entry.body, row["body"], tokens, row["chars"], digest)
-    return Count(digest, tokens, jsontext.dumps(answers_of(with_savings(fmt, counter, made, entry.facts))))
+    if entry.position == 1:
+        made = with_opening(fmt, counter, made)
+    return Count(digest, made.tokens, jsontext.dumps(answers_of(with_savings(fmt, counter, made, entry.facts))))
 
 
 def _write_messages(conversation: Conversation, terms: Terms, counts: Counts) -> None:

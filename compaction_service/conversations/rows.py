@@ -58,6 +58,12 @@ def draft(fmt: Format, counter: Counter, message: JSON, attr: str) -> Draft:
     )
 
 
+def with_opening(fmt: Format, counter: Counter, made: Draft) -> Draft:
+    """A conversation's first message, counted with what its context must show before it."""
+    opening = fmt.opening(made.message)
+    return made if opening is None else replace(made, tokens=made.tokens + counter.message(fmt.name, opening))
+
+
 def with_savings(fmt: Format, counter: Counter, made: Draft, facts: Facts) -> Facts:
     """The admitted facts, each answer with what showing its placeholder would save (semantics 6)."""
     if not facts.answers:
@@ -66,8 +72,9 @@ def with_savings(fmt: Format, counter: Counter, made: Draft, facts: Facts) -> Fa
 
 
 def _savings(fmt: Format, counter: Counter, made: Draft, facts: Facts) -> Iterable[Answer]:
+    names = [answer.name for answer in facts.answers]
     for index, answer in enumerate(facts.answers):
-        masked = fmt.mask(made.message, (index,), (answer.name or "",))
+        masked = fmt.mask(made.message, (index,), names)
         yield replace(
             answer,
             saving=max(0, made.tokens - counter.message(fmt.name, masked)),

@@ -24,7 +24,7 @@ class Ledger:
     abandoned: tuple[str, ...] = ()  # ids abandoned most recently
     unanswered_request: bool = False  # no assistant message follows the newest user request
     last: Kind = "nothing"  # what the newest message belongs to; "exchange": one with tool calls
-    interrupted: bool = False  # a message that is no result follows the open calls: each is shown a synthetic one
+    interrupted: bool = False  # something that is no result follows the open calls: each is shown a synthetic one
 
     @property
     def rest(self) -> bool:
@@ -131,11 +131,13 @@ class _State:
             self.unanswered = False
         elif facts.request:
             self.unanswered = True
-        if facts.role == "assistant" or not facts.answers:
-            self.interrupted = bool(self.open) and facts.role != "assistant"
         resolved = facts
         if facts.answers:
             resolved = replace(facts, answers=tuple(self._answer(answer, attr) for answer in facts.answers))
+        if facts.role == "assistant":
+            self.interrupted = False
+        elif facts.request or not facts.answers:
+            self.interrupted = bool(self.open)
         self.last = "response" if facts.response else "exchange" if facts.calls or facts.answers else "other"
         return resolved
 

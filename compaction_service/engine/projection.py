@@ -28,22 +28,27 @@ class Parts:
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """A context as the provider takes it. `origins` has the position of each message, None where it has none."""
+    """A context as the provider takes it.
+
+    `origins` has the positions shown in each message: none in what was made for the context, several where the format
+    merges messages.
+    """
 
     system: JSON  # what goes beside the messages; None where they begin with it
     messages: list[JSON]
-    origins: list[int | None]
+    origins: list[tuple[int, ...]]
 
 
 def render(fmt: Format, parts: Parts) -> Rendered:
     """The messages of a context: system, one message per summary, carried ones, tail (invariants 2, 4 and 6).
 
     Messages stored between a call and its results are shown after the last result. A call without a result gets a
-    synthetic one, unless it is still open and nothing but results of its own exchange follows it.
+    synthetic one, unless it is still open and nothing but results of its own exchange follows it. The format arranges
+    what comes of it.
     """
     system = fmt.system_messages(parts.system)
     messages = [*system, *(fmt.summary_message(node.text, parts.summary_prefix) for node in parts.summaries)]
-    origins: list[int | None] = [None] * len(messages)
+    origins: list[tuple[int, ...]] = [()] * len(messages)
     entries = (*parts.carried, *parts.tail)
     pairing = pair(entries)
     closed = _calls_to_close(entries, pairing)
@@ -51,20 +56,22 @@ def render(fmt: Format, parts: Parts) -> Rendered:
         if index in pairing.caller:
             continue  # shown right after its call
         messages.append(_shown(fmt, entry))
-        origins.append(entry.position)
+        origins.append((entry.position,))
         for result in pairing.results.get(index, ()):
             if pairing.caller[result] == index:
                 messages.append(_shown(fmt, entries[result]))
-                origins.append(entries[result].position)
+                origins.append((entries[result].position,))
         for call in closed.get(index, ()):
             messages.append(fmt.synthetic_result(call, NO_RESULT))
-            origins.append(None)
-    return Rendered(None if system else parts.system, messages, origins)
+            origins.append(())
+    return Rendered(None if system else parts.system, *fmt.arrange(messages, origins))
 
 
 def part_tokens(parts: Parts, *, system_tokens: int, tools_tokens: int, synthetic_tokens: int) -> dict[str, int]:
     """Raw tokens of a context by part: system, tools, summaries, carried, tail.
 
+    Each message is counted by itself, so this is what a context costs at most: a format that merges messages spares
+    their overhead.
     `synthetic_tokens`: what one synthetic result costs. Those of abandoned calls are in their entry's `extra_tokens`.
     """
     entries = (*parts.carried, *parts.tail)
@@ -84,12 +91,17 @@ def part_tokens(parts: Parts, *, system_tokens: int, tools_tokens: int, syntheti
 
 
 def _calls_to_close(entries: Sequence[Entry], pairing: Pairing) -> dict[int, list[Call]]:
-    """The calls shown with a synthetic result, by the index of their message: abandoned, or open and followed."""
+    """The calls shown with a synthetic result, by the index of their message: abandoned, or open and followed.
+
+    A message that holds results and a request besides follows the calls it leaves open.
+    """
     last = len(entries) - 1
     return {
         index: calls
         for index, calls in pairing.unanswered.items()
-        if entries[index].abandoned or last - index > len(pairing.results[index])
+        if entries[index].abandoned
+        or last - index > len(pairing.results[index])
+        or any(entries[result].facts.request for result in pairing.results[index])
     }
 
 

@@ -9,7 +9,7 @@ from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 
 from compaction_service.usage.models import Call, Day
-from tenants.platform_admin import AgeFilter, ReadOnlyAdmin, TenantFilter, column, id_matches
+from tenants.platform_admin import AgeFilter, ReadOnlyAdmin, TenantFilter, column, id_matches, times
 
 
 class StatusFilter(admin.SimpleListFilter):
@@ -42,8 +42,10 @@ class _LedgerAdmin(ReadOnlyAdmin):
 class CallAdmin(_LedgerAdmin):
     """Every call to a model, failed and late ones too."""
 
-    list_display = ("created_at", "tenant", "model", "status_label", "error", "tokens_in", "tokens_out", "cost",
-                    "duration_ms", "compaction_id")  # fmt: skip
+    list_display = (
+        times("created_at", "made"), "tenant", "model", "status_label", "error", "tokens_in", "tokens_out", "cost",
+        "duration_ms", "compaction_id",
+    )  # fmt: skip
     list_filter = (StatusFilter, AgeFilter, TenantFilter)
     list_only = (
         "created_at", "model", "status", "error", "tokens_in", "tokens_out", "cost", "duration_ms", "compaction_id",

@@ -30,6 +30,7 @@ class Call(TenantModel):
         indexes: ClassVar = [
             models.Index(fields=["tenant", "created_at"], name="call_by_time"),
             models.Index(fields=["conversation_id"], name="call_by_conversation"),
+            models.Index(fields=["status", "id"], condition=~models.Q(status="ok"), name="call_not_ok"),
         ]
 
     def __str__(self) -> str:

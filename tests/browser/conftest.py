@@ -45,9 +45,18 @@ def page(browser: Any, live: Stack) -> Iterator[Any]:
     opened = context.new_page()
     opened.set_default_timeout(10_000)
     trouble: list[str] = []
-    opened.on("request", lambda request: request.url.startswith(live.base_url) or trouble.append(request.url))
+
+    def from_elsewhere(request: Any) -> None:
+        if not request.url.startswith(live.base_url):
+            trouble.append(request.url)
+
+    def asked(dialog: Any) -> None:
+        trouble.append(dialog.message)
+        dialog.dismiss()
+
+    opened.on("request", from_elsewhere)
     opened.on("pageerror", lambda error: trouble.append(str(error)))
-    opened.on("dialog", lambda dialog: (trouble.append(dialog.message), dialog.dismiss()))
+    opened.on("dialog", asked)
     opened.goto("/admin/")
     opened.locator("[name=username]").fill(name)
     opened.locator("[name=password]").fill(password)
@@ -64,8 +73,11 @@ def compaction(api: httpx.Client) -> str:
     body = {"model": "gpt-4o", "external_id": f"chat-{uuid4().hex[:8]}", "messages": _messages(hostile)}
     headers = {"Content-Type": "application/json"}
     created = api.post("/conversations", content=json.dumps(body).encode(), headers=headers).raise_for_status().json()
-    path = f"/conversations/{created['conversation']['id'] if 'conversation' in created else created['id']}/compactions"
-    asked = api.post(path, json={"trigger": "manual", "wait": 30}).raise_for_status().json()
+    asked = (
+        api.post(f"/conversations/{created['id']}/compactions", json={"trigger": "manual", "wait": 30})
+        .raise_for_status()
+        .json()
+    )
     deadline = time.monotonic() + 30
     while asked["status"] in ("queued", "running") and time.monotonic() < deadline:
         time.sleep(0.2)
@@ -85,7 +97,7 @@ def _messages(hostile: str) -> list[dict[str, Any]]:
             {
                 "role": "tool",
                 "tool_call_id": f"call-{turn}",
-                "content": f"def main_{turn}():\n    return {turn}\n" * 20,
+                "content": f"def f_{turn}():\n    return {turn}\n" * 20,
             },
             {"role": "assistant", "content": f"Bug {turn} is fixed. Next I will run the tests of app_{turn}."},
         ]

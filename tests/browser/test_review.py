@@ -42,11 +42,7 @@ def test_pages__any_width__do_not_overflow(page: Any, compaction: str, width: in
     page.set_viewport_size({"width": width, "height": 900})
     page.goto(f"/admin/compactions/compaction/{compaction}/change/")
     conversation = page.get_by_text("Conversation", exact=True).locator("xpath=following-sibling::dd[1]/a").first
-    paths = [
-        page.url,
-        conversation.get_attribute("href"),
-        conversation.get_attribute("href").replace("change", "context"),
-    ]
-    for path in paths:
+    link = conversation.get_attribute("href")
+    for path in (page.url, link, link.replace("change", "context")):
         page.goto(path)
         assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")

@@ -149,7 +149,7 @@ class Life(RuleBasedStateMachine):
 
     @rule()
     def work(self) -> None:
-        self._compacted(lambda: self.service.work_off())
+        self._compacted(self.service.work_off)
 
     @rule()
     def compact(self) -> None:

@@ -14,7 +14,7 @@ from tests.integration.test_races import turn
 
 
 def statements(act: Callable[[], Any]) -> list[str]:
-    """The statements of the application role while `act` runs, the key's look-up included; without BEGIN, SET, COMMIT."""
+    """The statements of the application role while `act` runs, with the key's look-up, without BEGIN, SET, COMMIT."""
     seen: list[str] = []
 
     def note(execute: Any, sql: Any, params: Any, many: bool, context: Any) -> Any:

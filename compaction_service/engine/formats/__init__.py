@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from compaction_service.engine.formats import openai
+from compaction_service.engine.formats import anthropic, openai
 from compaction_service.engine.formats.base import Format
 
-_FORMATS: dict[str, Format] = {"openai": openai}
+_FORMATS: dict[str, Format] = {"openai": openai, "anthropic": anthropic}
 NAMES = tuple(_FORMATS)
 
 

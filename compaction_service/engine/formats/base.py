@@ -49,6 +49,18 @@ class Format(Protocol):
     def system_messages(self, system: JSON) -> list[JSON]:
         """The messages a context begins with for this `system`."""
 
+    def opening(self, message: JSON) -> JSON | None:
+        """What is shown before a context that would begin with this message. None: it may begin with it."""
+
+    def arrange(
+        self, messages: Sequence[JSON], origins: Sequence[tuple[int, ...]]
+    ) -> tuple[list[JSON], list[tuple[int, ...]]]:
+        """A context's messages, results behind their calls, as the provider takes them; their positions with them.
+
+        May merge, reorder within a turn and leave out what cannot be shown, but adds no token to what the messages
+        cost one by one, save an `opening`.
+        """
+
     def check_system(self, system: JSON, attr: str) -> None:
         """MessageError unless it can be a conversation's `system` (None: it has none)."""
 

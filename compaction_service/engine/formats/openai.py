@@ -22,12 +22,14 @@ from compaction_service.engine.formats.openai_checks import (
 from compaction_service.engine.types import JSON, Answer, Call, Facts
 
 __all__ = [
+    "arrange",
     "check_system",
     "check_tools",
     "deleted_stub",
     "leading_system",
     "mask",
     "name",
+    "opening",
     "parts",
     "placeholder",
     "read",
@@ -74,6 +76,16 @@ def system_messages(system: JSON) -> list[JSON]:
     if system is None:
         return []
     return [system if isinstance(system, dict) else {"role": "system", "content": system}]
+
+
+def opening(message: JSON) -> JSON | None:  # noqa: ARG001 - any message may be the first
+    """None: a conversation may begin with any message."""
+    return None
+
+
+def arrange(messages: Sequence[JSON], origins: Sequence[tuple[int, ...]]) -> tuple[list[JSON], list[tuple[int, ...]]]:
+    """As they are: roles need not alternate."""
+    return list(messages), list(origins)
 
 
 def tool_names(tools: JSON) -> tuple[str, ...]:

@@ -53,4 +53,4 @@ def test_detail__longer_conversation__no_more_queries(
     compactions = [made.compact(up_to=position) for position in (4, 8, 12)]
     row = compactions[-1] if page.startswith("compactions") else made.conversation
     asked = queries(root, f"/admin/{page}/{row}/change/")
-    assert len(asked) <= most, asked
+    assert len(asked) <= most, "\n".join(asked)

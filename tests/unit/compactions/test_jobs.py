@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from compaction_service.compactions import jobs
+from compaction_service.compactions import ending, jobs, preparing, steps
 from compaction_service.compactions.models import Work
 from compaction_service.conversations.models import Conversation
 from tenants.scope import tenant_scope
@@ -36,7 +36,7 @@ def test_run__the_same_failure_each_time__the_compaction_ends_as_failed(
     path = service.create()
     service.append(path, *CHAT)
     asked = service.post(f"{path}/compactions", status=202)
-    real_end = jobs.end
+    real_end = ending.end
 
     def fail(*arguments: Any, **options: Any) -> Any:
         if broken == "end" and options.get("follow") is False:
@@ -79,9 +79,9 @@ def test_finish__after_a_cancel__the_late_calls_cost_is_in_the_log_entry(
     with tenant_scope(service.tenant_id):
         one = jobs.begin(claim)
         assert one is not None
-        step = jobs.step_of(one)
+        step = preparing.step_of(one)
     assert step is not None
-    result = jobs.execute(step)
+    result = steps.execute(step)
     service.post(f"compactions/{asked['id']}/cancel", status=200)
 
     with tenant_scope(service.tenant_id):

@@ -21,7 +21,7 @@ def test_held__while_the_heartbeat_of_before_is_ending__a_new_one_starts(monkeyp
 
     monkeypatch.setattr(leases, "HEARTBEAT", 0.01)
     monkeypatch.setattr(leases, "_beat", None)
-    monkeypatch.setattr(leases.threading, "Thread", Lingering)
+    monkeypatch.setattr(threading, "Thread", Lingering)
     monkeypatch.setattr(leases, "connection", SimpleNamespace(close=lambda: None))
     monkeypatch.setattr(leases, "extend", lambda _fences: beat.set())
 

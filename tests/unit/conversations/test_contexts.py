@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from compaction_service.conversations import contexts
 from compaction_service.conversations.models import Conversation
+from compaction_service.engine import fit as fitting
 from tenants.scope import tenant_scope
 from tests.inprocess import Service
 
@@ -18,13 +18,13 @@ def test_context__low_factor_and_a_result_cut_to_fit__tokens_are_within_window_m
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     budgets: list[int] = []
-    fit = contexts.fit.fit
+    fit = fitting.fit
 
     def remember(*arguments: Any, budget: int, **options: Any) -> Any:
         budgets.append(budget)
         return fit(*arguments, budget=budget, **options)
 
-    monkeypatch.setattr(contexts.fit, "fit", remember)
+    monkeypatch.setattr(fitting, "fit", remember)
     path = service.create(model="claude-3-5-sonnet-20241022", context_window=800, system="Be brief.")
     service.append(path, {"role": "user", "content": "Read it."})
     service.append(path, {"role": "assistant", "content": "Reading.", "tool_calls": [CALL]})

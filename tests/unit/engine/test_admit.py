@@ -206,6 +206,17 @@ def test_admit__batch_cut_in_two__ends_the_same(facts: list[Facts], cut: int) ->
     assert first.facts + second.facts == whole.facts
 
 
+@pytest.mark.parametrize(("request_too", "interrupted"), [(False, False), (True, True)])
+def test_admit__result_that_leaves_a_call_open__interrupts_it_only_with_a_request(
+    request_too: bool, interrupted: bool
+) -> None:
+    calling = Facts("assistant", calls=(Call("x", "bash"), Call("y", "bash")))
+    first = admit(Ledger(), [calling, Facts("user", answers=(Answer("x"),), request=request_too)])
+
+    assert first.ledger.interrupted is interrupted
+    assert admit(first.ledger, [Facts("user", answers=(Answer("y"),), request=True)]).ledger.interrupted is False
+
+
 def transcripts() -> Iterator[dict[str, Any]]:
     folder = Path(os.environ.get("TRANSCRIPTS", "transcripts"))
     files = sorted(folder.glob("*.jsonl"))

@@ -10,15 +10,16 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from compaction_service.engine.exchanges import exchange_at, group
-from compaction_service.engine.formats import openai
-from compaction_service.engine.formats.base import NO_RESULT
+from compaction_service.engine.formats import anthropic, openai
+from compaction_service.engine.formats.base import NO_RESULT, Format, summary_text
 from compaction_service.engine.planning import carried_after_pin, plan
 from compaction_service.engine.projection import Parts, part_tokens, render
-from compaction_service.engine.types import Entry, Summary
+from compaction_service.engine.types import Call, Entry, Summary
+from tests.unit.engine import strategies, strategies_anthropic
 from tests.unit.engine.context_rules import openai_violations
-from tests.unit.engine.strategies import OVERHEAD, Step, Store, body_tokens, count, steps, summary
-
-SYNTHETIC = body_tokens({"role": "tool", "content": NO_RESULT})
+from tests.unit.engine.context_rules_anthropic import anthropic_violations
+from tests.unit.engine.strategies import OVERHEAD, Step, Store, count, steps, summary
+from tests.unit.engine.strategies_anthropic import AnthropicStore, flat, says_nothing
 
 
 @dataclass(frozen=True)
@@ -32,10 +33,14 @@ class Compaction:
     changes: int
 
 
-class Lifecycle(RuleBasedStateMachine):
+class OpenAILifecycle(RuleBasedStateMachine):
+    fmt: Format = openai
+    new_store: type[Store] = Store
+
     def __init__(self) -> None:
         super().__init__()
-        self.store = Store(SYNTHETIC)
+        self.synthetic_tokens = self.body_tokens(self.fmt.synthetic_result(Call("x", "bash"), NO_RESULT))
+        self.store = self.new_store(self.synthetic_tokens)
         self.nodes: tuple[Summary, ...] = ()
         self.covered_to = 0
         self.carried: tuple[int, ...] = ()
@@ -55,7 +60,22 @@ class Lifecycle(RuleBasedStateMachine):
         )
 
     def messages(self) -> list[Any]:
-        return render(openai, self.parts()).messages
+        return render(self.fmt, self.parts()).messages
+
+    def body_tokens(self, body: Any) -> int:
+        return strategies.body_tokens(body)
+
+    def violations(self, messages: list[Any]) -> list[str]:
+        return openai_violations(messages)
+
+    def can_be_shown(self, entry: Entry) -> bool:  # noqa: ARG002 - every message
+        return True
+
+    def extends(self, after: list[Any], before: list[Any], appended: bool) -> bool:
+        """`after` shows what `before` did and more behind it, or may show it in another order (invariant 6)."""
+        newest = self.entries[-1] if appended else None
+        moved = newest and newest.facts.answers and after[-1] is not newest.body
+        return bool(moved) or after[: len(before)] == before
 
     @rule(played=st.lists(steps, min_size=2, max_size=8))
     def append(self, played: list[Step]) -> None:
@@ -63,9 +83,7 @@ class Lifecycle(RuleBasedStateMachine):
             before, length = self.messages(), len(self.entries)
             self.store.step(step)
             after = self.messages()
-            newest = self.entries[-1] if len(self.entries) > length else None
-            moved = newest and newest.facts.answers and after[-1] is not newest.body
-            assert moved or after[: len(before)] == before
+            assert self.extends(after, before, len(self.entries) > length)
         self.changes += 1
 
     @rule(
@@ -144,21 +162,26 @@ class Lifecycle(RuleBasedStateMachine):
 
     @invariant()
     def context_is_valid_and_shows_what_it_should(self) -> None:
-        rendered = render(openai, self.parts())
-        assert openai_violations(rendered.messages) == []
+        rendered = render(self.fmt, self.parts())
+        assert self.violations(rendered.messages) == []
         live = range(self.covered_to + 1, len(self.entries) + 1)
-        assert sorted(p for p in rendered.origins if p is not None) == [*self.carried, *live]
+        wanted = [p for p in (*self.carried, *live) if self.can_be_shown(self.entries[p - 1])]
+        assert sorted(p for origin in rendered.origins for p in origin) == wanted
         pinned = {entry.position for entry in self.entries[: self.covered_to] if entry.pinned}
         assert pinned <= set(self.carried)
 
     @invariant()
     def tokens_are_those_of_what_is_rendered(self) -> None:
-        messages = self.messages()[1 + len(self.nodes) :]
-        nodes = sum(OVERHEAD + count(node.text) for node in self.nodes)
-        assert self.tokens() == nodes + sum(map(body_tokens, messages))
+        assert self.tokens() == self.recount()
+
+    def recount(self) -> int:
+        """The tokens of what is rendered but the system message; a summary by its text, as its node has them."""
+        messages = [message for message in self.messages() if message["role"] != "system"]
+        labels = sum(count(summary_text(node.text)) - count(node.text) for node in self.nodes)
+        return sum(map(self.body_tokens, messages)) - labels
 
     def tokens(self) -> int:
-        counted = part_tokens(self.parts(), system_tokens=0, tools_tokens=0, synthetic_tokens=SYNTHETIC)
+        counted = part_tokens(self.parts(), system_tokens=0, tools_tokens=0, synthetic_tokens=self.synthetic_tokens)
         return sum(counted.values())
 
     def tokens_made_up(self) -> int:
@@ -167,5 +190,39 @@ class Lifecycle(RuleBasedStateMachine):
         return self.tokens() - sum(counted.values())
 
 
-Lifecycle.TestCase.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)
-test_context__any_life__keeps_the_invariants = Lifecycle.TestCase
+class AnthropicLifecycle(OpenAILifecycle):
+    fmt: Format = anthropic
+    new_store: type[Store] = AnthropicStore
+
+    def body_tokens(self, body: Any) -> int:
+        return strategies_anthropic.body_tokens(body)
+
+    def violations(self, messages: list[Any]) -> list[str]:
+        return anthropic_violations(messages, self.parts().system)
+
+    def can_be_shown(self, entry: Entry) -> bool:
+        return not says_nothing(entry.body)
+
+    def extends(self, after: list[Any], before: list[Any], appended: bool) -> bool:
+        """Block by block; results go before what else is in their turn, and system messages behind it."""
+        shown = [*self.parts().carried, *self.parts().tail]
+        said = (i for i, e in enumerate(shown, 1) if e.facts.role == "assistant" and not says_nothing(e.body))
+        turn = shown[max(said, default=0) :]
+        newest, others = (turn[-1], turn[:-1]) if appended and turn else (None, [])
+        moved = newest and any(
+            entry.facts.role == "system" or (newest.facts.answers and (entry.facts.request or not entry.facts.answers))
+            for entry in others
+        )
+        return bool(moved) or flat(after)[: len(flat(before))] == flat(before)
+
+    @invariant()
+    def tokens_are_those_of_what_is_rendered(self) -> None:
+        """At most: merged messages have one overhead, and some texts cannot be shown."""
+        system = sum(self.body_tokens(message) for message in self.messages() if message["role"] == "system")
+        assert self.recount() + system <= self.tokens()
+
+
+settings_ = settings(max_examples=50, stateful_step_count=30, deadline=None)
+OpenAILifecycle.TestCase.settings = AnthropicLifecycle.TestCase.settings = settings_
+test_openai_context__any_life__keeps_the_invariants = OpenAILifecycle.TestCase
+test_anthropic_context__any_life__keeps_the_invariants = AnthropicLifecycle.TestCase

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -32,10 +33,17 @@ def _body(entry: Entry) -> dict[str, Any]:
     return body
 
 
+def positions(origins: list[tuple[int, ...]]) -> Iterator[int | None]:
+    """Of the messages of a format that never merges any: None where one was made for the context."""
+    for origin in origins:
+        assert len(origin) <= 1
+        yield origin[0] if origin else None
+
+
 def shown(entries: tuple[Entry, ...]) -> list[int | None]:
     rendered = render(openai, Parts(tail=entries))
     assert openai_violations(rendered.messages) == []
-    return rendered.origins
+    return [*positions(rendered.origins)]
 
 
 @pytest.mark.parametrize(
@@ -60,7 +68,7 @@ def test_render__calls_and_results__every_call_answered_before_the_next_message(
 
 
 def test_render__one_message_with_results_of_two_messages__is_shown_once() -> None:
-    assert render(openai, Parts(tail=bodies("ac1(x) ac2(y) t3(x,y) a4"))).origins == [1, 2, 3, 4]
+    assert render(openai, Parts(tail=bodies("ac1(x) ac2(y) t3(x,y) a4"))).origins == [(1,), (2,), (3,), (4,)]
 
 
 def test_render__abandoned_call_at_the_very_end__has_a_synthetic_result() -> None:
@@ -89,7 +97,7 @@ def test_render__all_parts__in_order_and_by_reference() -> None:
         entry.body for entry in carried + tail
     ]
     assert all(a is b.body for a, b in zip(rendered.messages[3:], carried + tail, strict=True))
-    assert rendered.origins == [None, None, None, 1, 5, 6]
+    assert rendered.origins == [(), (), (), (1,), (5,), (6,)]
 
 
 def test_render__masked_result__is_the_placeholder_and_the_body_is_untouched() -> None:
@@ -121,7 +129,7 @@ def test_render__any_conversation__is_valid_and_costs_what_was_counted(played: l
     parts = Parts(tail=tuple(stored(played, SYNTHETIC)))
     rendered = render(openai, parts)
     assert openai_violations(rendered.messages) == []
-    assert sorted(p for p in rendered.origins if p is not None) == [entry.position for entry in parts.tail]
+    assert sorted(p for origin in rendered.origins for p in origin) == [entry.position for entry in parts.tail]
     counted = part_tokens(parts, system_tokens=0, tools_tokens=0, synthetic_tokens=SYNTHETIC)
     assert counted["tail"] == sum(map(body_tokens, rendered.messages))
 

@@ -393,6 +393,14 @@ def test_parts__message__are_its_content_in_order(message: Any, parts: tuple[Par
     assert FORMAT.parts(message) == parts
 
 
+def test_arrange__any_messages__are_shown_as_they_are() -> None:
+    arranged, origins = FORMAT.arrange(VALID, [(i,) for i in range(len(VALID))])
+
+    assert all(new is old for new, old in zip(arranged, VALID, strict=True))
+    assert origins == [(i,) for i in range(len(VALID))]
+    assert [FORMAT.opening(message) for message in VALID] == [None] * len(VALID)
+
+
 def test_get__unknown_format__raises_key_error() -> None:
     with pytest.raises(KeyError):
         formats.get("morse")

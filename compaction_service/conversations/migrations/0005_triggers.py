@@ -10,7 +10,7 @@ from tenants import rls
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('conversations', '0003_same_tenant'),
+        ('conversations', '0004_review_indexes'),
         ('tenants', '0002_rls'),
     ]
 

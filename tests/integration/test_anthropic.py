@@ -1,0 +1,175 @@
+"""A conversation in Anthropic's format through the API: kept, shown, masked, compacted and reverted."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from compaction_service.tokens.messages import Counter, counter_for
+from tests.inprocess import Service
+from tests.transcripts import anthropic_transcript
+from tests.unit.engine.context_rules_anthropic import anthropic_violations
+from tests.unit.engine.strategies_anthropic import flat
+
+SYSTEM = [{"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}]
+TOOLS = [{"name": "bash", "description": "Run a command.", "input_schema": {"type": "object"}}]
+POLICY = {"preserve_recent_turns": 1, "target": 0, "keep_tool_results": 0, "mask_min_reclaim_tokens": 0}
+COUNTER = counter_for("o200k_base", 1.0)
+
+
+def user(*blocks: Any) -> dict[str, Any]:
+    return {"role": "user", "content": list(blocks)}
+
+
+def assistant(*blocks: Any) -> dict[str, Any]:
+    return {"role": "assistant", "content": list(blocks)}
+
+
+def text(value: str) -> dict[str, Any]:
+    return {"type": "text", "text": value}
+
+
+def use(id_: str) -> dict[str, Any]:
+    return {"type": "tool_use", "id": id_, "name": "bash", "input": {"command": f"cat src/{id_}.py"}}
+
+
+def result(id_: str, lines: int = 40) -> dict[str, Any]:
+    return {"type": "tool_result", "tool_use_id": id_, "content": f"line of {id_}\n" * lines, "is_error": False}
+
+
+def thinking(number: int) -> dict[str, Any]:
+    return {"type": "thinking", "thinking": f"Step {number}.", "signature": f"c2ln{number}"}
+
+
+def round_(number: int) -> list[dict[str, Any]]:
+    """A request, two calls at once, their results with a word of the user's, an answer."""
+    a, b = f"a{number}", f"b{number}"
+    return [
+        {"role": "user", "content": f"Mend module {number}, please. " * 10},
+        assistant(thinking(number), text("I look."), use(a), use(b)),
+        user(result(a), result(b), text("Quickly!")),
+        assistant(text(f"Module {number} was missing a value. " * 10)),
+    ]
+
+
+def create(service: Service, *messages: Any, **fields: Any) -> str:
+    return service.create(format="anthropic", system=SYSTEM, tools=TOOLS, policy=POLICY, messages=messages, **fields)
+
+
+def sent(service: Service, path: str, counter: Counter = COUNTER) -> Any:
+    """The context, checked: valid for the provider, system apart, and no dearer than the meter says."""
+    context = service.context(path)
+    assert anthropic_violations(context["messages"], context["system"]) == []
+    parts = [counter.message("anthropic", message) for message in context["messages"]]
+    fixed = counter.system("anthropic", context["system"]) + counter.tools("anthropic", context["tools"])
+    assert fixed + sum(parts) <= context["meter"]["tokens"] <= context["meter"]["window"]
+    assert context["fits"] is True
+    return context
+
+
+def test_context__anthropic_conversation__has_system_apart_and_the_messages_as_they_came(service: Service) -> None:
+    path = service.create(format="anthropic", system=SYSTEM, tools=TOOLS, messages=round_(1))
+    service.append(path, *round_(2))
+    context = sent(service, path)
+
+    assert (context["system"], context["tools"]) == (SYSTEM, TOOLS)
+    assert context["messages"] == [*round_(1), *round_(2)]
+    stored = service.get(f"{path}/messages")["data"]
+    assert [one["message"] for one in stored] == context["messages"]
+    assert [one["role"] for one in stored] == ["user", "assistant"] * 4
+
+
+def test_context__other_format__is_a_mismatch(service: Service) -> None:
+    path = create(service, *round_(1))
+
+    (error,) = service.get(f"{path}/context?format=openai", status=400)["errors"]
+    assert (error["code"], error["attr"]) == ("format_mismatch", "format")
+    assert service.get(f"{path}/context?format=anthropic")["fits"] is True
+
+
+@pytest.mark.parametrize(
+    ("fields", "attr"),
+    [
+        ({"system": {"role": "system", "content": "x"}}, "system"),
+        ({"tools": [{"type": "function", "function": {"name": "f"}}, {"name": "f"}]}, "tools.1.input_schema"),
+        ({"messages": [user(text("hi")), {"role": "tool", "content": "x"}]}, "messages.1.role"),
+        ({"messages": [user(text("hi")), user(result("a"))]}, "messages.1.content.0.tool_use_id"),
+    ],
+)
+def test_create__what_the_api_would_refuse__names_the_place(service: Service, fields: Any, attr: str) -> None:
+    body = {"model": "claude-sonnet-4-5", "format": "anthropic", **fields}
+
+    (error,) = service.post("conversations", body, status=400)["errors"]
+    assert error["attr"] == attr
+
+
+def test_append__in_every_step__leaves_what_was_shown_block_by_block(service: Service) -> None:
+    path = service.create(format="anthropic", system="Be brief.", policy={"mask_tool_results": False})
+    shown: list[Any] = []
+    for message in [assistant(text("Hello!")), *round_(1), user(text("And")), user(text("now?")), *round_(2)]:
+        service.append(path, message)
+        after = flat(sent(service, path)["messages"])
+        assert after[: len(shown)] == shown
+        shown = after
+
+
+def test_append__results_seen__are_masked_one_by_one_in_place(service: Service) -> None:
+    path = create(service, *round_(1))
+    context = sent(service, path)
+
+    assert context["masked"] == [3]
+    assert context["messages"][2] == user(
+        *({**result(id_), "content": "[Previous: used bash]"} for id_ in ("a1", "b1")), text("Quickly!")
+    )
+
+
+def test_append__request_that_leaves_a_call_open__is_counted_with_its_synthetic_result(service: Service) -> None:
+    path = create(service, user(text("go")), assistant(use("a"), use("b")), user(result("a", 1), text("And b?")))
+    context = sent(service, path)
+    assert [block["type"] for block in context["messages"][-1]["content"]] == ["tool_result", "tool_result", "text"]
+
+    service.append(path, user(result("b", 1)))
+    assert sent(service, path)["messages"][-1] == user(result("a", 1), result("b", 1), text("And b?"))
+
+
+def test_compaction__without_a_model__covers_and_reverts_byte_by_byte(service: Service) -> None:
+    path = create(service, *(message for number in range(6) for message in round_(number)))
+    before = sent(service, path)
+    done = service.compact(path)
+    after = sent(service, path)
+
+    assert (done["outcome"], done["method"]) == ("applied", "extractive")
+    assert after["meter"]["tokens"] < before["meter"]["tokens"]
+    assert "<conversation_summary>" in after["messages"][0]["content"][0]["text"]
+    assert after["system"] == SYSTEM
+    assert after["messages"][-1] == before["messages"][-1]
+
+    service.post(f"compactions/{done['id']}/revert", status=200)
+    reverted = sent(service, path)
+    assert json.dumps(reverted["messages"]) == json.dumps(before["messages"])
+    assert reverted["meter"]["tokens"] == before["meter"]["tokens"]
+
+
+def test_context__that_does_not_fit__is_degraded_and_valid(service: Service) -> None:
+    path = create(service, assistant(text("Hello!")), context_window=1500)
+    for number in range(8):
+        service.append(path, *round_(number))
+        service.append(path, assistant(text("Still here.")))
+
+    assert sent(service, path)["degraded"] is True
+
+
+def test_transcript__appended_turn_by_turn_and_compacted__is_always_valid(service: Service) -> None:
+    joined = anthropic_transcript("pi_mono", most=120)
+    path = service.create(format="anthropic", model="claude-sonnet-4-5", system=joined.system, context_window=12_000)
+    for start in range(0, len(joined.messages), 12):
+        service.append(path, *joined.messages[start : start + 12])
+        context = service.context(path)
+        assert anthropic_violations(context["messages"], context["system"]) == []
+    done = service.compact(path)
+
+    context = service.context(path)
+    assert done["outcome"] == "applied"
+    assert anthropic_violations(context["messages"], context["system"]) == []
