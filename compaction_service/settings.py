@@ -116,6 +116,9 @@ SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
 CSRF_TRUSTED_ORIGINS = env.strings("CSRF_TRUSTED_ORIGINS")
 X_FRAME_OPTIONS = "DENY"
 
+# A worker has no port of its own; 0: its metrics are not served.
+WORKER_METRICS_PORT = env.integer("WORKER_METRICS_PORT", 0, minimum=0)
+
 # The API's own parser bounds its bodies; this is the bound of the admin's forms.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 4 * 1024 * 1024
 MAX_BODY_BYTES = env.integer("MAX_BODY_BYTES", 32 * 1024 * 1024, minimum=1024)

@@ -102,8 +102,8 @@ class Service:
 
     def claim(self) -> Claim | None:
         """The tenant's next due pass as a worker would take it."""
-        claim = claims.claim()
-        assert claim is None or claim.tenant_id == self.tenant_id, "another test left work behind"
+        while (claim := claims.claim()) is not None and claim.tenant_id != self.tenant_id:
+            park(claim.compaction_id)  # of a test before, whose work a worker of the `live` stack has gone on with
         return claim
 
     def work_off(self, *, wait: bool = True) -> int:
@@ -139,9 +139,20 @@ def service_of(member: Any, clock: Clock) -> Service:
     )
 
 
+def park(compaction_id: uuid.UUID | None = None) -> None:
+    """Put queued work, one row or all there is, where no clock of a test comes to."""
+    with connections["default"].cursor() as cursor:
+        cursor.execute(
+            "update compactions_work set next_at = '2200-01-01Z', lease_until = null, fence = null"
+            " where %s::uuid is null or compaction_id = %s",
+            [compaction_id, compaction_id],
+        )
+
+
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """Time as work is scheduled by; see above."""
+def clock(monkeypatch: pytest.MonkeyPatch, db: None) -> Clock:
+    """Time as work is scheduled by; see above. What other tests left queued is parked."""
+    park()
     made = Clock()
     for module in (requests, claims, leases, jobs, recounts):
         monkeypatch.setattr(module, "timezone", made)

@@ -19,6 +19,7 @@ django.setup()
 
 from django.conf import settings  # noqa: E402
 from django.core.exceptions import ImproperlyConfigured  # noqa: E402
+from prometheus_client import start_http_server  # noqa: E402
 
 from worker import limits  # noqa: E402
 
@@ -44,7 +45,10 @@ app.conf.update(
     },
     visibility_timeout=limits.VISIBILITY_TIMEOUT,
     timezone="UTC",
-    beat_schedule={"sweep": {"task": "compactions.sweep", "schedule": limits.SWEEP, "options": {"expires": 5}}},
+    beat_schedule={
+        "sweep": {"task": "compactions.sweep", "schedule": limits.SWEEP, "options": {"expires": 5}},
+        "purge": {"task": "idempotency.purge", "schedule": limits.PURGE, "options": {"expires": limits.PURGE}},
+    },
     beat_schedule_filename=os.environ.get("BEAT_SCHEDULE", "/tmp/compaction-beat-schedule"),  # noqa: S108 -- holds no data
 )
 
@@ -59,7 +63,9 @@ def _prepare(**_: Any) -> None:
     try:
         assert_safe_to_serve()
         limits.check()
-    except (ImproperlyConfigured, ValueError) as error:
+        if settings.WORKER_METRICS_PORT:
+            start_http_server(settings.WORKER_METRICS_PORT)
+    except (ImproperlyConfigured, ValueError, OSError, OverflowError) as error:
         raise SystemExit(f"The worker will not start: {error}") from None  # Celery logs an Exception and goes on
     encodings.warm()
     # Extractive passes need no model: they must not wait for the seconds that this import takes.

@@ -7,6 +7,8 @@ from compaction_service.compactions.steps import CALL_TIMEOUT
 
 SWEEP = 1.0  # seconds between sweeps: what a lost wake-up costs at most
 SWEEP_WAKES = 64  # wake-ups a sweep sends at most: a full worker process
+PURGE = 600.0  # seconds between purges of stored answers past their day
+PURGE_BATCHES = 100  # of one purge at most: it must not hold a worker's thread for long
 VISIBILITY_TIMEOUT = (
     900  # seconds until Redis redelivers an unacknowledged message; a redelivered wake-up finds no due row
 )

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 
+from compaction_service.api import idempotency
 from compaction_service.compactions import claims, jobs, wakeup
 from compaction_service.conversations import recounts
+from tenants.scope import platform_scope
 from worker import limits
 from worker.app import app
 
@@ -36,3 +38,16 @@ def sweep() -> None:
 def recount() -> None:
     """Recount the next conversation whose model was changed. None due: nothing happens."""
     recounts.run_next()
+
+
+@app.task(name="idempotency.purge")
+def purge() -> None:
+    """Delete answers past their day in small transactions. What a batch leaves, or a lost message, the next run takes.
+
+    An answer past its day is never given again (api/idempotency.py), so running twice or late changes nothing.
+    """
+    for _ in range(limits.PURGE_BATCHES):
+        with platform_scope():
+            deleted = idempotency.purge()
+        if deleted < idempotency.PURGED_AT_ONCE:
+            return

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from functools import cache, wraps
 
@@ -12,10 +11,10 @@ from django.db import DatabaseError, connections
 from django.db.migrations.loader import MigrationLoader
 from django.http import HttpRequest, HttpResponse
 from kombu import Connection
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
-from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client import CONTENT_TYPE_LATEST
 from redis import RedisError
 
+from compaction_service.api import metrics as measured
 from compaction_service.api.errors import JSON_TYPE
 from compaction_service.api.handlers import answer, drop_broken_connections
 from compaction_service.api.throttling import client
@@ -60,11 +59,7 @@ def readyz(_request: HttpRequest) -> HttpResponse:
 @get_only
 def metrics(_request: HttpRequest) -> HttpResponse:
     """Prometheus text of this process, or of all of them where PROMETHEUS_MULTIPROC_DIR is set."""
-    if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
-        registry = CollectorRegistry()
-        MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
-        return HttpResponse(generate_latest(registry), content_type=CONTENT_TYPE_LATEST)
-    return HttpResponse(generate_latest(), content_type=CONTENT_TYPE_LATEST)
+    return HttpResponse(measured.text(), content_type=CONTENT_TYPE_LATEST)
 
 
 def _database() -> bool:

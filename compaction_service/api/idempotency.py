@@ -26,6 +26,7 @@ from tenants.crypto import decrypt, encrypt
 from tenants.scope import required_tenant
 
 KEEP = timedelta(hours=24)
+PURGED_AT_ONCE = 500
 KEPT_HEADERS = ("Location", "ETag")
 
 # Lock and look-up in one round trip. Two at once: the second does not get the lock. One that commits between the
@@ -113,9 +114,11 @@ def forget_conversation(conversation_id: UUID) -> int:
     return IdempotencyKey.objects.filter(conversation_id=conversation_id).delete()[0]
 
 
-def purge() -> int:
-    """Deletes answers older than a day, of all tenants; how many. Under the platform role."""
-    return IdempotencyKey.unscoped.filter(created_at__lte=timezone.now() - KEEP).delete()[0]
+def purge(most: int = PURGED_AT_ONCE) -> int:
+    """Deletes up to `most` answers older than a day, of all tenants; how many. Under the platform role."""
+    old = IdempotencyKey.unscoped.filter(created_at__lte=timezone.now() - KEEP).order_by("created_at")
+    keys = list(old.values_list("tenant_id", "key")[:most])
+    return IdempotencyKey.unscoped.filter(pk__in=keys).delete()[0] if keys else 0
 
 
 def _running() -> ApiError:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from prometheus_client import Counter, Histogram
+import os
+
+from prometheus_client import REGISTRY, CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.registry import Collector
 
 REQUESTS = Histogram(
     "compaction_http_request_seconds",
@@ -12,3 +16,21 @@ REQUESTS = Histogram(
 )
 
 NEAR_LIMIT = Counter("compaction_context_near_limit", "Contexts that came to 90 % of their limit from below.")
+_at_scrape: list[Collector] = []
+
+
+def at_scrape(collector: Collector) -> None:
+    """Have a collector asked whenever metrics are read: for what is in the database, not in a process."""
+    _at_scrape.append(collector)
+    REGISTRY.register(collector)
+
+
+def text() -> bytes:
+    """Prometheus text of this process, or of all of them where PROMETHEUS_MULTIPROC_DIR is set."""
+    if "PROMETHEUS_MULTIPROC_DIR" not in os.environ:
+        return generate_latest()
+    registry = CollectorRegistry()
+    MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+    for collector in _at_scrape:
+        registry.register(collector)
+    return generate_latest(registry)

@@ -165,7 +165,7 @@ class CompactionAdmin(DetailAdmin):
                 "dropped": [{**one, "text": visible(one["text"])} for one in row.dropped_content],
                 "entities": [visible(name) for name in row.entities],
                 "notes": review.notes(row.notes),
-                "policy": json.dumps(row.policy, indent=2, sort_keys=True, ensure_ascii=False),
+                "policy": visible(json.dumps(row.policy, indent=2, sort_keys=True, ensure_ascii=False)),
                 "chain": review.chain(nodes, conversation.last_position),
                 "transcript": self._removed(request, row),
             }

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from compaction_service.compactions.models import Compaction, Pass, Summary
-from compaction_service.compactions.plans import Planned
+from compaction_service.compactions.plans import Planned, summary_bound
 from compaction_service.conversations.models import Conversation
 from compaction_service.conversations.terms import Terms, breakdown
 
@@ -21,8 +21,8 @@ def compaction(row: Compaction, passes: list[Pass]) -> dict[str, Any]:
         "outcome": row.outcome or None,
         "reason": row.reason or None,
         "trigger": row.trigger,
-        "requested_by": row.requested_by,
-        "strategy": row.strategy,
+        "requested_by": row.requested_by or None,
+        "strategy": row.strategy or None,
         "policy": row.policy,
         "focus": row.focus or None,
         "instructions": row.instructions or None,
@@ -78,15 +78,16 @@ def pass_out(row: Pass) -> dict[str, Any]:
 def plan(conversation: Conversation, terms: Terms, planned: Planned, estimate: dict[str, Any]) -> dict[str, Any]:
     made = planned.plan
     span = None if made.irreducible else {"from": made.from_position, "to": made.to_position}
+    target = min(made.summary_target, terms.raw(summary_bound(conversation, terms, planned)))
     return {
         "span": span,
         "irreducible": made.irreducible,
         "kept": made.kept,
         "carried": made.carried,
         "tokens": sum(breakdown(conversation, terms).values()),
-        "predicted_tokens": terms.shown(made.predicted_tokens),
+        "predicted_tokens": terms.shown(made.predicted_tokens - made.summary_target + target),
         "target_reached": made.target_reached,
-        "summary_target": made.summary_target,
+        "summary_target": target,
         **estimate,
     }
 

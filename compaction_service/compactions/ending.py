@@ -7,15 +7,17 @@ from typing import Any
 from django.db.models import Count, Sum
 from django.utils import timezone
 
-from compaction_service.compactions import requests
+from compaction_service.compactions import entries, metrics, requests
 from compaction_service.compactions.models import LIVE, Compaction, Outcome, PassStatus, Status, Trigger, Work
-from compaction_service.compactions.texts import entry_written
 from compaction_service.conversations import near_limit
 from compaction_service.conversations.models import CompactionState, Conversation
 from compaction_service.conversations.state import commit
 from compaction_service.conversations.terms import Terms, terms_of
 from compaction_service.engine.admit import Ledger
+from compaction_service.engine.policy import Policy
 from compaction_service.usage.models import Call
+from compaction_service.usage.services import compaction_record
+from tenants.scope import required_tenant
 from tenants.selectors import tenant_get
 
 STATUS_OF = {
@@ -30,6 +32,8 @@ STATUS_OF = {
 
 # After these the trigger is looked at again without a gate: what made an input stale was a change of it.
 AT_ONCE = (Outcome.APPLIED, Outcome.STALE)
+
+DEFAULT_RETENTION = Policy().log_retention
 
 
 class NotLive(Exception):  # noqa: N818 -- it says what is so
@@ -59,12 +63,23 @@ def end(
         raise NotLive
     compaction.work.pop("chain", None)  # drafts of texts: what was applied has its rows
     follow_up, compaction.follow_up = compaction.follow_up, None
+    retention = compaction.policy.get("log_retention", DEFAULT_RETENTION)
+    entries.withhold(compaction)
     compaction.save()
     compaction.passes.filter(status__in=(PassStatus.QUEUED, PassStatus.RUNNING)).update(
         status=PassStatus.FAILED, error=outcome
     )
+    entries.retain(conversation.id, retention)
     Work.objects.filter(pk=compaction.id).delete()
-    entry_written(compaction)
+    saved = (compaction.tokens_in or 0) - (compaction.tokens_out or 0) if outcome == Outcome.APPLIED else 0
+    compaction_record(
+        tenant_id=required_tenant(),
+        conversation_id=conversation.id,
+        model=conversation.model,
+        outcome=outcome,
+        tokens_saved=saved,
+    )
+    metrics.ended(outcome, Trigger(compaction.trigger))
 
     conversation.compaction_state = CompactionState.IDLE
     conversation.compaction_live = None

@@ -14,11 +14,13 @@ from django.db import connection, transaction
 from django.db.models import F
 from django.utils import timezone
 
+from compaction_service import logs
 from compaction_service.compactions import chains, claims, leases
 from compaction_service.compactions.applying import apply, describe
 from compaction_service.compactions.chains import Chain
 from compaction_service.compactions.ending import end
 from compaction_service.compactions.leases import Claim
+from compaction_service.compactions.metrics import PASSES, called
 from compaction_service.compactions.models import LIVE, Compaction, Outcome, Pass, PassKind, PassStatus, Status, Work
 from compaction_service.compactions.preparing import step_of
 from compaction_service.compactions.starting import job_terms, lock_conversation, open_job, queue_pass
@@ -46,6 +48,7 @@ class Crashed(Exception):  # noqa: N818 -- it says what happened
 
 def run(claim: Claim) -> None:
     """Run the next pass of a claimed compaction. Safe to run twice and to kill anywhere."""
+    outside = logs.request_id.set(None)
     with leases.held(claim):
         try:
             with tenant_scope(claim.tenant_id):
@@ -55,7 +58,8 @@ def run(claim: Claim) -> None:
             connection.close()  # back to the pool: a model call may take minutes
             if step is None:
                 return
-            result = execute(step)
+            with PASSES.labels(step.kind.value).time():
+                result = execute(step)
             with tenant_scope(claim.tenant_id):
                 finish(claim, step, result)
         except Exception as error:  # noqa: BLE001 -- whatever it is, the row is tried again, a bounded number of times
@@ -65,6 +69,7 @@ def run(claim: Claim) -> None:
                 claims.release(claim, delay=RETRY_AFTER, progress=False)
             raise Crashed(type(error).__name__) from None
         finally:
+            logs.request_id.reset(outside)
             connection.close()
 
 
@@ -112,6 +117,7 @@ def _locked(claim: Claim) -> Compaction | None:
     if compaction is None:
         Work.objects.filter(pk=claim.compaction_id).delete()
         return None
+    logs.request_id.set(compaction.request_id or None)  # what is logged of the job from here on carries it
     mine = Work.objects.filter(pk=claim.compaction_id, fence=claim.fence).exists()
     return compaction if mine else None
 
@@ -171,13 +177,15 @@ def _record(claim: Claim, step: Step, result: Result, *, late: bool) -> None:
     if step.model is None:
         return
     spent = result.spent
+    status = "late" if late else "failed" if result.error or result.rejected else "ok"
+    called(status)
     call_record(
         tenant_id=claim.tenant_id,
         conversation_id=step.conversation_id,
         compaction_id=step.compaction_id,
         pass_number=step.number,
         model=step.model.name,
-        status="late" if late else "failed" if result.error or result.rejected else "ok",
+        status=status,
         error=result.error.code if result.error else result.rejected,
         tokens_in=spent.tokens_in,
         tokens_out=spent.tokens_out,

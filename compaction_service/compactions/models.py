@@ -77,11 +77,13 @@ class Compaction(TenantModel):
     reason = models.CharField(max_length=200, blank=True, default="")
     trigger = models.CharField(max_length=10, choices=Trigger)
     requested_by = models.CharField(max_length=100)
+    request_id = models.CharField(max_length=128, blank=True, default="")  # of the HTTP request that asked, for logs
     strategy = models.CharField(max_length=16)
     policy = models.JSONField()  # the effective policy it ran under
     focus = models.TextField(blank=True, default="")
     instructions = models.TextField(blank=True, default="")
     up_to = models.PositiveIntegerField(null=True)
+    window_cap = models.PositiveIntegerField(null=True)  # the most the provider said it takes
     follow_up = models.JSONField(null=True)  # parameters of the request that came while this one ran
 
     # The plan: fixed when the job starts, compared when it applies (semantics 11).
@@ -107,9 +109,10 @@ class Compaction(TenantModel):
     dropped_content = JSONText(default=list)
     entities = JSONText(default=list)
     notes = JSONText(default=list)
+    keeps_texts = models.BooleanField(default=True)  # until `log_retention` erases them; never under `silent`
     llm_tokens_in = models.PositiveIntegerField(default=0)
     llm_tokens_out = models.PositiveIntegerField(default=0)
-    cost = models.DecimalField(max_digits=14, decimal_places=8, default=0)
+    cost = models.DecimalField(max_digits=14, decimal_places=8, default=0, null=True)  # None: not told
 
     review = models.CharField(max_length=10, choices=Review, default=Review.UNREVIEWED)
     reverted_at = models.DateTimeField(null=True)
@@ -134,6 +137,7 @@ class Compaction(TenantModel):
         ]
         indexes: ClassVar = [
             models.Index(fields=["conversation", "id"], name="compaction_by_conversation"),
+            models.Index(fields=["conversation", "id"], condition=Q(keeps_texts=True), name="compaction_with_texts"),
             # Newest first by what a reviewer filters by; the rarest values are the ones looked for.
             models.Index(fields=["outcome", "id"], name="compaction_by_outcome"),
             models.Index(fields=["trigger", "id"], name="compaction_by_trigger"),

@@ -9,9 +9,12 @@ from compaction_service.compactions.models import Summary as Node
 from compaction_service.conversations.models import Conversation
 from compaction_service.conversations.selectors import Shown, active_nodes, shown_entries
 from compaction_service.conversations.terms import Terms
-from compaction_service.engine import planning
+from compaction_service.engine import formats, planning
 from compaction_service.engine.strategies import rolls
 from compaction_service.engine.types import Entry, Plan
+
+LEAST_BOUND = 64  # tokens: nothing can be said in less
+ROUNDING = 5  # tokens: each of the five parts of a meter is rounded up by itself
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,7 @@ def plan_for(
         keep_first_user_request=policy.keep_first_user_request,
         target=0 if keep else policy.target,
         limit=terms.raw(limits.limit),
+        room=terms.raw(limits.window - limits.reserve),
         fixed_tokens=conversation.system_tokens + conversation.tools_tokens,
         kept_summaries_tokens=0 if rolling else chain_tokens,
         replaced_summaries_tokens=chain_tokens if rolling else 0,
@@ -59,3 +63,15 @@ def plan_for(
         before=before,
     )
     return Planned(plan, shown, nodes)
+
+
+def summary_bound(conversation: Conversation, terms: Terms, planned: Planned) -> int:
+    """The most tokens (as the meter shows them) the summary of a plan may have, 64 at least.
+
+    The bound of semantics 2, and no more than leaves the context within window - reserve, where a smaller summary can.
+    """
+    plan, limits = planned.plan, terms.limits
+    empty = formats.get(conversation.format).summary_message("", terms.policy.summary_prefix)
+    beside = plan.predicted_tokens - plan.summary_target + terms.counter.message(conversation.format, empty)
+    room = limits.window - limits.reserve - terms.shown(beside) - ROUNDING
+    return max(LEAST_BOUND, min(limits.bound, room))

@@ -8,6 +8,7 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
+from compaction_service import logs
 from compaction_service.compactions.models import Compaction, Status, Trigger, Work
 from compaction_service.compactions.plans import plan_for
 from compaction_service.compactions.wakeup import wake
@@ -68,6 +69,7 @@ def start(
 ) -> Compaction:
     """A queued compaction, not yet saved, marked live on the conversation: save both in one transaction (`enqueue`)."""
     policy = fields.pop("policy", None) or terms.policy.as_dict()
+    fields.setdefault("request_id", logs.request_id.get() or "")
     compaction = Compaction(
         id=uuid7(),
         tenant_id=conversation.tenant_id,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -14,6 +15,7 @@ from compaction_service.compactions.models import Compaction, NodeState, Outcome
 from compaction_service.conversations import filters
 from compaction_service.conversations.models import Message
 from compaction_service.conversations.selectors import by_ref
+from compaction_service.engine import jsontext
 
 COMPACTION_PARAMETERS = [
     OpenApiParameter("conversation", str, description="Of this conversation: its id, or `ext:<external_id>`."),
@@ -40,10 +42,18 @@ def compactions(params: Mapping[str, str]) -> QuerySet[Compaction]:
     if "q" in params:
         found = found.filter(summary__icontains=filters.storable(params, "q"))
     if "entity" in params:
-        found = found.filter(entities__icontains=filters.storable(params, "entity"))
+        found = found.filter(entities__iregex=_name_with(filters.storable(params, "entity")))
     if (position := filters.whole(params, "position", least=1)) is not None:
         found = found.filter(from_position__lte=position, to_position__gte=position)
     return filters.created(found, params)
+
+
+def _name_with(text: str) -> str:
+    """A pattern for JSON text of a list of strings of which one holds `text`, and not what stands between strings."""
+    inside = jsontext.dumps(text)[1:-1]  # as it is written in the column
+    literal = re.sub(r"([^\w\s])", r"\\\1", inside)
+    string, begun = r'"(?:\\.|[^"\\])*"', r'"(?:\\.|[^"\\])*'
+    return rf"^\[(?:{string},)*{begun}{literal}"
 
 
 def _of_conversation(ref: str) -> Q:

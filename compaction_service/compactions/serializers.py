@@ -30,7 +30,10 @@ class OverflowIn(StrictSerializer):
         required=False, min_value=1, max_value=2**31 - 1, help_text="Tokens of the context by its count."
     )
     max_tokens = serializers.IntegerField(
-        required=False, min_value=1, max_value=2**31 - 1, help_text="The most it takes."
+        required=False,
+        min_value=1,
+        max_value=2**31 - 1,
+        help_text="The most it takes: the window, for this compaction, where it is less.",
     )
 
 
@@ -91,7 +94,10 @@ class PassOut(serializers.Serializer[Any]):
 
 
 class CompactionOut(serializers.Serializer[Any]):
-    """A compaction: a job while it is live, a log entry for ever."""
+    """A compaction: a job while it is live, a log entry for ever.
+
+    What its `transparency` leaves out, and texts that are past `log_retention`, are null or empty.
+    """
 
     id = serializers.UUIDField(help_text="Time-ordered.")
     conversation = serializers.UUIDField(help_text="Its conversation.")
@@ -99,8 +105,8 @@ class CompactionOut(serializers.Serializer[Any]):
     outcome = serializers.ChoiceField(choices=Outcome.choices, allow_null=True, help_text="Once it has ended.")
     reason = serializers.CharField(allow_null=True, help_text="Why this outcome; a stable code.")
     trigger = serializers.ChoiceField(choices=Trigger.choices, help_text="Why it was asked for.")
-    requested_by = serializers.CharField(help_text="Who asked.")
-    strategy = serializers.CharField(help_text="How summaries build on each other.")
+    requested_by = serializers.CharField(allow_null=True, help_text="Who asked.")
+    strategy = serializers.CharField(allow_null=True, help_text="How summaries build on each other.")
     policy = serializers.DictField(help_text="The effective policy it ran under.")
     focus = serializers.CharField(allow_null=True, help_text="What the summary should dwell on.")
     instructions = serializers.CharField(allow_null=True, help_text="More for the summariser.")
@@ -128,7 +134,11 @@ class CompactionOut(serializers.Serializer[Any]):
     llm_tokens_in = serializers.IntegerField(help_text="Of all calls, failed and late ones too.")
     llm_tokens_out = serializers.IntegerField(help_text="Of all calls, failed and late ones too.")
     cost = serializers.DecimalField(
-        max_digits=14, decimal_places=8, coerce_to_string=False, help_text="US dollars, as far as prices are known."
+        max_digits=14,
+        decimal_places=8,
+        coerce_to_string=False,
+        allow_null=True,
+        help_text="US dollars, as far as prices are known.",
     )
     queued_ms = serializers.IntegerField(allow_null=True, help_text="From the request to the start.")
     duration_ms = serializers.IntegerField(allow_null=True, help_text="From the start to the end.")

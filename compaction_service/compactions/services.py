@@ -21,7 +21,7 @@ from compaction_service.conversations import calibration
 from compaction_service.conversations.models import Conversation
 from compaction_service.conversations.selectors import conversation_get
 from compaction_service.conversations.state import commit
-from compaction_service.conversations.terms import Terms, breakdown, terms_of
+from compaction_service.conversations.terms import Terms, breakdown, capped, terms_of
 from tenants.models import Tenant
 
 __all__ = [
@@ -47,12 +47,16 @@ class Asked:
     before: int | None = None  # the position whose exchange, and all after it, stays
     policy: Mapping[str, Any] = field(default_factory=dict)
     reported_tokens: int | None = None  # by the provider that refused the context
+    reported_max: int | None = None  # the most it takes, by its own word
+    request_id: str = ""  # of the HTTP request, for logs
 
     def parameters(self, terms: Terms) -> dict[str, Any]:
         return {
             "focus": self.focus,
             "instructions": self.instructions,
             "up_to": self.up_to,
+            "window_cap": self.reported_max,
+            "request_id": self.request_id,
             "policy": terms.policy.as_dict(),
             "work": {} if self.before is None else {"before": self.before},
         }
@@ -62,7 +66,7 @@ def compaction_preview(tenant: Tenant, ref: str, asked: Asked) -> tuple[Conversa
     """The plan a request would get now. Writes nothing. Raises as `compaction_request`."""
     conversation = conversation_get(ref)
     _check_up_to(conversation, asked)
-    terms = terms_of(conversation, tenant.policy, call=asked.policy)
+    terms = capped(terms_of(conversation, tenant.policy, call=asked.policy), asked.reported_max)
     return conversation, terms, plan_for(conversation, terms, up_to=asked.up_to)
 
 
@@ -74,7 +78,7 @@ def compaction_request(tenant: Tenant, ref: str, asked: Asked) -> tuple[Compacti
     conversation = conversation_get(ref, lock=True)
     _check_up_to(conversation, asked)
     _learn_overflow(conversation, tenant, asked)
-    terms = terms_of(conversation, tenant.policy, call=asked.policy)
+    terms = capped(terms_of(conversation, tenant.policy, call=asked.policy), asked.reported_max)
     if conversation.compaction_live is not None:
         _write(conversation)
         return join(conversation.compaction_live, terms, asked), True

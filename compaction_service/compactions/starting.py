@@ -9,10 +9,10 @@ from django.utils import timezone
 
 from compaction_service.compactions.ending import end
 from compaction_service.compactions.models import Compaction, Method, Outcome, Pass, PassKind, Status
-from compaction_service.compactions.plans import Planned, plan_for
+from compaction_service.compactions.plans import Planned, plan_for, summary_bound
 from compaction_service.compactions.spans import input_hash
 from compaction_service.conversations.models import CompactionState, Conversation, Message
-from compaction_service.conversations.terms import Terms, breakdown, terms_of
+from compaction_service.conversations.terms import Terms, breakdown, capped, terms_of
 from compaction_service.engine.policy import Policy
 from compaction_service.engine.strategies import rolls
 from tenants.models import Tenant
@@ -25,8 +25,12 @@ def lock_conversation(compaction: Compaction) -> Conversation:
 
 
 def job_terms(conversation: Conversation, compaction: Compaction) -> Terms:
-    """The terms under the policy the compaction was asked with; window and factor are the conversation's now."""
-    return replace(terms_of(conversation, {}), policy=Policy.from_dict(compaction.policy))
+    """The terms under the policy the compaction was asked with; window and factor are the conversation's now.
+
+    The window is capped by what the provider said it takes (trigger `overflow`), for this compaction only.
+    """
+    terms = replace(terms_of(conversation, {}), policy=Policy.from_dict(compaction.policy))
+    return capped(terms, compaction.window_cap)
 
 
 def open_job(compaction: Compaction, tenant: Tenant) -> Pass | None:
@@ -58,7 +62,11 @@ def note_floor(compaction: Compaction, planned: Planned, terms: Terms) -> None:
     """What no compaction can go below, for a reader who wonders why nothing was done (semantics 4)."""
     compaction.context_after = compaction.context_before
     compaction.target_reached = planned.plan.target_reached
-    compaction.notes = [{"floor_tokens": terms.shown(planned.plan.predicted_tokens)}]
+    compaction.notes = [*_cap_note(compaction), {"floor_tokens": terms.shown(planned.plan.predicted_tokens)}]
+
+
+def _cap_note(compaction: Compaction) -> list[dict[str, Any]]:
+    return [] if compaction.window_cap is None else [{"provider_max_tokens": compaction.window_cap}]
 
 
 def _write_plan(
@@ -75,10 +83,12 @@ def _write_plan(
     compaction.input_hash = input_hash(conversation, planned.nodes, plan.to_position or 0)
     replaced = planned.nodes if rolls(compaction.strategy) else ()
     compaction.tokens_in = plan.span_tokens + sum(node.tokens for node in replaced)
+    compaction.notes = _cap_note(compaction)
+    bound = summary_bound(conversation, terms, planned)
     compaction.work = {
         "models": models,
-        "target": plan.summary_target,
-        "bound": terms.limits.bound,
+        "target": min(plan.summary_target, terms.raw(bound)),
+        "bound": bound,
         "from": plan.from_position,
         "chunk": 0,
         "chunk_tokens": None,

@@ -229,7 +229,7 @@ def _final(
         sections=sections,
         method=method,
         dropped_content=[dict(one) for one in report.dropped_content(step.span, text)],
-        entities=report.entities(text),
+        entities=report.entities("\n".join(one["text"] for one in sections) if sections else text),
         notes=[*notes, *extra],
     )
 

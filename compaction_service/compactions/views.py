@@ -9,6 +9,7 @@ from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, Polymorphic
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from compaction_service import logs
 from compaction_service.api.pagination import PARAMETERS, page_of, paginate
 from compaction_service.api.views import TenantView
 from compaction_service.compactions import answers, estimates, examples, selectors, services, stats
@@ -99,6 +100,7 @@ class ConversationCompactions(TenantView):
 
 def _asked(given: dict[str, Any], requested_by: str) -> Asked:
     call: dict[str, Any] = {name: given[name] for name in ("strategy", "preserve_recent_turns") if name in given}
+    overflow = given.get("overflow", {}) if given["trigger"] == Trigger.OVERFLOW else {}
     return Asked(
         trigger=Trigger(given["trigger"]),
         requested_by=requested_by,
@@ -106,7 +108,9 @@ def _asked(given: dict[str, Any], requested_by: str) -> Asked:
         instructions=given.get("instructions", ""),
         up_to=given.get("up_to"),
         policy=call,
-        reported_tokens=given.get("overflow", {}).get("input_tokens"),
+        reported_tokens=overflow.get("input_tokens"),
+        reported_max=overflow.get("max_tokens"),
+        request_id=logs.request_id.get() or "",
     )
 
 

@@ -47,6 +47,17 @@ def fits(conversation: Conversation, terms: Terms) -> bool:
     return sum(breakdown(conversation, terms).values()) <= terms.limits.window - terms.limits.reserve
 
 
+def hopeless(conversation: Conversation, terms: Terms) -> bool:
+    """Whether no compaction can make it fit, from the running sums alone: what none touches is over the budget.
+
+    That is system, tools, and a user request that is the only live message and has no answer yet.
+    """
+    alone = conversation.last_position == conversation.covered_to + 1
+    request = conversation.tail_tokens if alone and conversation.ledger["unanswered_request"] else 0
+    fixed = terms.shown(conversation.system_tokens) + terms.shown(conversation.tools_tokens) + terms.shown(request)
+    return fixed > terms.limits.window - terms.limits.reserve
+
+
 def etag(conversation: Conversation, terms: Terms) -> str:
     """Changes with whatever the context or what is said about it depends on."""
     limits = terms.limits

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from compaction_service.conversations.models import Conversation, Message
 from compaction_service.conversations.rows import PLANNING_FIELDS, entry_of, entry_of_row
@@ -16,7 +17,7 @@ Masks = Mapping[int, tuple[int, ...]]
 
 
 def forward(conversation: Conversation, terms: Terms, rows: Sequence[Message]) -> Masks:
-    """Advance the masks for an append of `rows`; returns what becomes masked, by position, and moves the sums.
+    """Advance the masks for an append of `rows`; returns the masks of the messages it changes, and moves the sums.
 
     The tail is read (one query, no bodies) only when enough could be reclaimed since the watermark.
     """
@@ -28,17 +29,16 @@ def forward(conversation: Conversation, terms: Terms, rows: Sequence[Message]) -
     over = crossed(policy, terms.limits, trigger_tokens(conversation, terms))
     if not over and conversation.mask_pending < policy.mask_min_reclaim_tokens:
         return {}
-    tail = [*_after_watermark(conversation, rows), *entries]
-    masks = masking.step(tail, policy, over)
-    conversation.mask_pending = sum(_eligible(e, policy) for e in tail if e.position not in masks)
-    if not masks:
-        return masks
-    conversation.masked_to = max(masks)
-    by_position = {entry.position: entry for entry in tail}
-    for position, indices in masks.items():
-        answers = [by_position[position].facts.answers[i] for i in indices]
-        conversation.tail_tokens -= sum(answer.saving for answer in answers)
-        conversation.shown_chars -= sum(answer.saving_chars for answer in answers)
+    tail = [*_from_watermark(conversation, rows), *entries]
+    step = masking.step(tail, policy, over)
+    after = [replace(e, masked=tuple(sorted({*e.masked, *step.get(e.position, ())}))) for e in tail]
+    conversation.mask_pending = sum(_eligible(entry, policy) for entry in after)
+    if not step:
+        return {}
+    conversation.masked_to = max(step)
+    conversation.tail_tokens += sum(e.shown_tokens for e in after) - sum(e.shown_tokens for e in tail)
+    conversation.shown_chars += sum(e.shown_chars for e in after) - sum(e.shown_chars for e in tail)
+    masks = {entry.position: entry.masked for entry in after if entry.position in step}
     for row in rows:
         row.masked = list(masks.get(row.position, ()))
     return masks
@@ -62,8 +62,9 @@ def _maskable(answer: Answer, policy: Policy) -> bool:
     return answer.chars > policy.mask_min_chars and answer.name not in policy.preserve_tools
 
 
-def _after_watermark(conversation: Conversation, rows: Sequence[Message]) -> list[Entry]:
+def _from_watermark(conversation: Conversation, rows: Sequence[Message]) -> list[Entry]:
+    """From the newest masked message on: of several results in it some may not be masked yet."""
     first_new = rows[0].position if rows else conversation.last_position + 1
-    after = max(conversation.covered_to, conversation.masked_to)
-    found = Message.objects.filter(conversation_id=conversation.id, position__gt=after, position__lt=first_new)
+    first = max(conversation.covered_to + 1, conversation.masked_to)
+    found = Message.objects.filter(conversation_id=conversation.id, position__gte=first, position__lt=first_new)
     return [entry_of(row) for row in found.order_by("position").values(*PLANNING_FIELDS)]

@@ -26,7 +26,6 @@ from compaction_service.engine.admit import Ledger
 from compaction_service.engine.types import JSON
 from compaction_service.ids import uuid7
 from compaction_service.routers import current_alias
-from compaction_service.usage.models import Call
 from tenants.models import Tenant
 
 __all__ = ["NewConversation", "conversation_create", "conversation_erase", "conversation_update", "flags_set"]
@@ -148,7 +147,8 @@ def conversation_update(*, tenant: Tenant, ref: str, changes: Mapping[str, Any])
 def conversation_erase(*, ref: str) -> dict[str, Any]:
     """Erase a conversation with all that was made of it; the receipt says how many rows of each kind are gone.
 
-    A worker at it finds no row to write to. What was stored on which day stays, as numbers.
+    A worker at it finds no row to write to. What calls cost, and how much was stored on a day, stays in the ledger,
+    which holds ids and numbers only.
     """
     conversation = conversation_get(ref, lock=True)
     of_it = {"conversation_id": conversation.id}
@@ -159,7 +159,6 @@ def conversation_erase(*, ref: str) -> dict[str, Any]:
         "messages": Message.objects.filter(**of_it)._raw_delete(current_alias.get()),  # noqa: SLF001 -- no rows fetched
         "summaries": Summary.objects.filter(**of_it).count(),
         "compactions": len(jobs),
-        "calls": Call.objects.filter(**of_it).delete()[0],
     }
     erased = {"id": conversation.id, "erased_at": timezone.now(), "counts": counts}
     conversation.delete()  # its id is None from here on

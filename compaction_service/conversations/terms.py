@@ -100,6 +100,19 @@ def terms_of(
     return Terms(policy, sources, spec, window, factor, calibrated, model or conversation.model, tokenizer)
 
 
+def capped(terms: Terms, window: int | None) -> Terms:
+    """The terms with a window of at most `window` tokens: a provider that refused a context said it takes no more.
+
+    A reserve that leaves nothing of it gives way to the default.
+    """
+    if window is None or window >= terms.window.tokens:
+        return terms
+    policy = terms.policy
+    if (policy.reserve_output_tokens or 0) >= window:
+        policy = replace(policy, reserve_output_tokens=None)
+    return replace(terms, policy=policy, window=replace(terms.window, tokens=window))
+
+
 def model_for(name: str, context_window: int | None) -> tuple[ModelSpec, Window]:
     """What is known of a model, and the window that counts: the one given, else the registry's.
 

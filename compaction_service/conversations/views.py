@@ -283,7 +283,7 @@ class ContextDetail(TenantView):
 
     @staticmethod
     def _worth_waiting(conversation: Conversation, terms: Any, asked: filters.ContextQuestion) -> bool:
-        if not asked.wait or conversation.compaction_live is None:
+        if not asked.wait or conversation.compaction_live is None or contexts.hopeless(conversation, terms):
             return False
         return asked.wait_for == "idle" or not contexts.fits(conversation, terms)
 

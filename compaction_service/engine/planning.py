@@ -18,6 +18,7 @@ NOTHING_LIVE = "nothing_live"  # there are no live messages
 PROTECTED = "protected"  # the oldest live exchange is open, unseen or unanswered
 NOTHING_OLDER = "nothing_older"  # no whole exchange is older than what is to stay
 ONLY_CARRIED = "only_carried"  # whatever could be covered would be shown verbatim all the same
+OVERFLOW_TARGET = 0.5  # of the limit: what a policy without a target gets for a context that does not fit
 
 
 def plan(
@@ -29,6 +30,7 @@ def plan(
     keep_first_user_request: bool,
     target: float,
     limit: int,
+    room: int,
     fixed_tokens: int,
     kept_summaries_tokens: int,
     replaced_summaries_tokens: int = 0,
@@ -41,9 +43,12 @@ def plan(
 
     `live`: the messages after the last covered one, without the system message. `carried_now`: covered messages shown
     today, in whole exchanges; where the policy has come to keep a first or last request that is covered and not shown,
-    pass its exchange with them. `target`: the share of `limit` to get under; 0: nothing is given up for it.
-    `fixed_tokens`: system and tools. `kept_summaries_tokens`: active nodes that stay; `replaced_summaries_tokens`:
-    those the new summary replaces. `ratio`, `bound`: of the new summary (semantics 7).
+    pass its exchange with them. `fixed_tokens`: system and tools. `kept_summaries_tokens`: active nodes that stay;
+    `replaced_summaries_tokens`: those the new summary replaces. `ratio`, `bound`: of the new summary (semantics 7).
+
+    `target`: the share of `limit` to get under, where kept exchanges are given up for it, oldest first. 0: they are
+    given up to get under the limit only, which the next trigger would do in more steps; but a context over `room`
+    (window - reserve) goes down to `OVERFLOW_TARGET`, so that the next messages do not bring it there again.
 
     `up_to` (a position, included) and `before` (the position of the exchange that calls the compact tool) say how far
     to cover instead of `preserve_recent_turns`; `target` then goes no further than they ask.
@@ -65,26 +70,27 @@ def plan(
         bound=bound,
     )
 
+    today = fixed_tokens + kept_summaries_tokens + replaced_summaries_tokens + _tokens(carried_now) + costs.shown[-1]
+    aim = OVERFLOW_TARGET if target == 0 and today > room else target
     protected = protected_from(live, exchanges)
     asked, most = _asked(live, exchanges, preserve_recent_turns, up_to, before)
     most = min(most, protected)
     least = next((number for number in range(len(exchanges)) if number not in staying), len(exchanges)) + 1
     count = min(asked, most)
-    while count < most and (count < least or (target > 0 and costs.context(count) > target * limit)):
+    while count < most and (count < least or not _reached(costs.context(count), aim, limit)):
         count += 1
+    while count > max(asked, least) and count - 1 in staying:  # shown all the same: nothing is won by covering it
+        count -= 1
 
     if count < least:
-        floor = (
-            fixed_tokens + kept_summaries_tokens + replaced_summaries_tokens + _tokens(carried_now) + costs.shown[-1]
-        )
         return Plan(
             covered=(),
             kept=_positions(live),
             carried=_positions(carried_now),
             span_tokens=0,
             summary_target=0,
-            predicted_tokens=floor,
-            target_reached=_reached(floor, target, limit),
+            predicted_tokens=today,
+            target_reached=_reached(today, target, limit),
             irreducible=_reason(live, protected, most),
         )
     cut = exchanges[count - 1].end

@@ -59,8 +59,12 @@ class CallAdmin(_LedgerAdmin):
 
 @admin.register(Day)
 class DayAdmin(_LedgerAdmin):
-    """Messages and tokens appended, by conversation and day."""
+    """What was used, by conversation, day and model."""
 
-    list_display = ("day", "tenant", "conversation_id", "model", "messages", "tokens")
+    list_display = ("day", "tenant", "conversation_id", "model", "messages", "tokens", "applied", "tokens_saved",
+                    "calls", "llm_tokens_in", "llm_tokens_out", "cost")  # fmt: skip
     list_filter = (AgeFilter, TenantFilter)
-    list_only = ("day", "conversation_id", "model", "messages", "tokens", "tenant__name")
+    list_only = (
+        "day", "conversation_id", "model", "messages", "tokens", "applied", "tokens_saved", "calls", "llm_tokens_in",
+        "llm_tokens_out", "cost", "tenant__name",
+    )  # fmt: skip

@@ -18,6 +18,7 @@ USAGE = OpenApiExample(
                 "tokens": 612_400,
                 "compactions": {"applied": 9, "skipped": 0, "irreducible": 1, "failed": 0, "cancelled": 0, "stale": 0},
                 "tokens_saved": 402_117,
+                "calls": 12,
                 "llm_tokens_in": 455_020,
                 "llm_tokens_out": 7_310,
                 "cost": 0.07264,

@@ -9,6 +9,8 @@ from django.db import models
 from compaction_service.ids import uuid7
 from tenants.scope import TenantModel
 
+OUTCOMES = ("applied", "skipped", "irreducible", "failed", "cancelled", "stale")  # how a compaction ends
+
 
 class Call(TenantModel):
     """One call to a model, counted whatever became of it: failed calls and late answers cost money too."""
@@ -38,19 +40,35 @@ class Call(TenantModel):
 
 
 class Day(TenantModel):
-    """Messages and raw tokens appended to one conversation on one day (UTC): no two conversations write one row."""
+    """What one conversation used on one day (UTC), by model: sums that outlive the rows they count.
+
+    Messages and compactions are under the conversation's model, calls under the model that was called. The rows stay
+    when the conversation is erased: they hold its id, which names nothing then, and numbers. No two conversations write
+    one row, so no append waits for another.
+    """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     conversation_id = models.UUIDField()
     day = models.DateField()
     model = models.CharField(max_length=255)
     messages = models.PositiveIntegerField(default=0)
-    tokens = models.PositiveBigIntegerField(default=0)
+    tokens = models.PositiveBigIntegerField(default=0)  # raw, appended
+    applied = models.PositiveIntegerField(default=0)  # compactions that ended so, and so on
+    skipped = models.PositiveIntegerField(default=0)
+    irreducible = models.PositiveIntegerField(default=0)
+    failed = models.PositiveIntegerField(default=0)
+    cancelled = models.PositiveIntegerField(default=0)
+    stale = models.PositiveIntegerField(default=0)
+    tokens_saved = models.BigIntegerField(default=0)  # raw; what applied compactions replaced, less their summaries
+    calls = models.PositiveIntegerField(default=0)
+    llm_tokens_in = models.PositiveBigIntegerField(default=0)
+    llm_tokens_out = models.PositiveBigIntegerField(default=0)
+    cost = models.DecimalField(max_digits=18, decimal_places=8, default=0)  # US dollars, as far as prices are known
 
     class Meta:
         constraints: ClassVar = [
-            models.UniqueConstraint(fields=["tenant", "day", "conversation_id"], name="day_conversation")
+            models.UniqueConstraint(fields=["tenant", "day", "conversation_id", "model"], name="day_conversation_model")
         ]
 
     def __str__(self) -> str:
-        return f"{self.conversation_id} {self.day}"
+        return f"{self.conversation_id} {self.day} {self.model}"

@@ -6,7 +6,8 @@ from typing import Any
 
 from rest_framework import serializers
 
-from compaction_service.usage.selectors import GROUPS, OUTCOMES
+from compaction_service.usage.models import OUTCOMES
+from compaction_service.usage.selectors import GROUPS
 
 
 class OutcomeCounts(serializers.Serializer[Any]):
@@ -24,8 +25,9 @@ class UsageRow(serializers.Serializer[Any]):
     tokens = serializers.IntegerField(help_text="Tokens stored, by the encoding's own count.")
     compactions = OutcomeCounts(help_text="Compactions that ended, by outcome.")
     tokens_saved = serializers.IntegerField(help_text="Tokens that applied compactions replaced, less their summaries.")
-    llm_tokens_in = serializers.IntegerField(help_text="Sent to summarisers, failed and late calls included.")
-    llm_tokens_out = serializers.IntegerField(help_text="Got from summarisers.")
+    calls = serializers.IntegerField(help_text="Calls to summarisers, failed and late ones included.")
+    llm_tokens_in = serializers.IntegerField(help_text="Sent in those calls.")
+    llm_tokens_out = serializers.IntegerField(help_text="Got in their answers.")
     cost = serializers.DecimalField(
         max_digits=14, decimal_places=8, coerce_to_string=False, help_text="US dollars, as far as prices are known."
     )

@@ -55,7 +55,8 @@ def round_(number: int) -> list[dict[str, Any]]:
 
 
 def create(service: Service, *messages: Any, **fields: Any) -> str:
-    return service.create(format="anthropic", system=SYSTEM, tools=TOOLS, policy=POLICY, messages=messages, **fields)
+    given = {"system": SYSTEM, "tools": TOOLS, "policy": POLICY, **fields}
+    return service.create(format="anthropic", messages=messages, **given)
 
 
 def sent(service: Service, path: str, counter: Counter = COUNTER) -> Any:
@@ -123,6 +124,18 @@ def test_append__results_seen__are_masked_one_by_one_in_place(service: Service) 
     assert context["messages"][2] == user(
         *({**result(id_), "content": "[Previous: used bash]"} for id_ in ("a1", "b1")), text("Quickly!")
     )
+
+
+def test_append__second_result_of_a_message_grows_old__is_masked_beside_the_first(service: Service) -> None:
+    policy = {"keep_tool_results": 1, "mask_min_reclaim_tokens": 0}
+    path = create(service, user(text("go")), assistant(use("a"), use("b")), policy=policy)
+    service.append(path, user(result("a"), result("b")), assistant(text("Both are read.")))
+    first = sent(service, path)["messages"][2]["content"]
+    assert [block["content"] for block in first] == ["[Previous: used bash]", result("b")["content"]]
+
+    service.append(path, user(text("more")), assistant(use("c")), user(result("c")), assistant(text("Read.")))
+    both = sent(service, path)["messages"][2]["content"]
+    assert [block["content"] for block in both] == ["[Previous: used bash]"] * 2
 
 
 def test_append__request_that_leaves_a_call_open__is_counted_with_its_synthetic_result(service: Service) -> None:

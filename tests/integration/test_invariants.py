@@ -236,7 +236,7 @@ def live(
 def test_conversation__random_life__keeps_every_invariant(
     make_tenant: Callable[[], Any], clock: Clock, models: Control, model: bool
 ) -> None:
-    live(make_tenant, clock, models, examples=12, steps=25, model=model)
+    live(make_tenant, clock, models, examples=6 if model else 10, steps=20, model=model)
 
 
 @pytest.mark.slow

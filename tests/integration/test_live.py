@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import httpx
@@ -55,7 +55,7 @@ def test_conversation__grows_past_its_limit__is_compacted_by_the_worker(
     path = created(api, policy={"enabled": True}, system="Be brief.")
     for n in range(12):
         appended(api, path, *turn(f"{n}. {LINE * 5}"))
-        context = api.get(f"{path}/context", params={"wait": 30, "wait_for": "idle"}).json()
+        context = api.get(f"{path}/context", params={"wait": 60, "wait_for": "idle"}).json()
         assert context["compaction"] is None
         assert context["degraded"] is False
         assert context_problems(context, COUNTER, reserve=1000, system="Be brief.") == []
@@ -71,10 +71,10 @@ def test_conversation__grows_past_its_limit__is_compacted_by_the_worker(
 def test_compaction__asked_for_with_wait__answers_when_it_has_ended(api: httpx.Client, summarizer: str) -> None:
     path = created(api, messages=[message for n in range(8) for message in turn(f"{n}. {LINE * 3}")])
     key = {"Idempotency-Key": uuid.uuid4().hex}
-    answer = api.post(f"{path}/compactions", json={"wait": 30}, headers=key)
+    answer = api.post(f"{path}/compactions", json={"wait": 60}, headers=key)
     assert (answer.status_code, answer.json()["outcome"]) == (200, "applied")
     assert answer.headers["Location"] == f"/v1/compactions/{answer.json()['id']}"
-    again = api.post(f"{path}/compactions", json={"wait": 30}, headers=key)
+    again = api.post(f"{path}/compactions", json={"wait": 60}, headers=key)
     assert again.headers["Idempotency-Replayed"] == "true"
     assert again.json()["id"] == answer.json()["id"]
 
@@ -85,7 +85,7 @@ def test_compaction__summary_too_long__each_pass_is_worked_off(
     outside.script(summarizer, ["fixed_tokens:800", "fixed_tokens:500", "fixed_tokens:80"])
     policy = {"summary_max_tokens": 150}
     path = created(api, policy=policy, messages=[message for n in range(10) for message in turn(f"{n}. {LINE * 5}")])
-    entry = api.post(f"{path}/compactions", json={"wait": 30}).json()
+    entry = api.post(f"{path}/compactions", json={"wait": 60}).json()
     assert [one["kind"] for one in entry["passes"]] == ["summary", "resummarize", "resummarize"]
     assert entry["outcome"] == "applied"
 
@@ -113,25 +113,3 @@ def test_work__wake_up_lost__the_sweep_finds_it(
     service.post(f"{path}/compactions", status=202)
     context = api.get(f"/{path}/context", params={"wait": 20, "wait_for": "idle"}).json()
     assert context["covered"]["from"] == 1
-
-
-@pytest.fixture
-def connect_all(connect: Callable[[str], httpx.Client], make_tenant: Callable[[], Any]) -> Callable[[], httpx.Client]:
-    return lambda: connect(make_tenant().key)
-
-
-def test_work__one_tenant_has_a_queue__another_is_served_before_its_end(
-    api: httpx.Client, outside: Control, summarizer: str, connect_all: Callable[[], httpx.Client]
-) -> None:
-    other = connect_all()
-    given = {"model": "other", "api_base": outside.base_url, "api_key": outside.key}
-    other.patch("/tenant", json={"summarizer": given})
-    outside.script(summarizer, "slow:1")
-    messages = [message for n in range(6) for message in turn(f"{n}. {LINE * 2}")]
-    paths = [created(api, messages=messages) for _ in range(150)]
-    mine = created(other, messages=messages)
-    for path in paths:
-        api.post(f"{path}/compactions", json={})
-    assert other.post(f"{mine}/compactions", json={"wait": 60}).json()["outcome"] == "applied"
-    waiting = api.get("/conversations", params={"compaction_state": "queued", "limit": 250}).json()["data"]
-    assert len(waiting) > 10  # the last to come was not the last to go

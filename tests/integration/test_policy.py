@@ -236,16 +236,13 @@ def test_masking__brings_it_under_the_limit__no_summary_is_made(service: Service
 
 ODD = "nul \x00, lone \ud83d and \udc00, emoji 👩‍👩‍👧, {braces} %s %(x)d, \u2028 line, <|endoftext|>"
 
+MORE = {"big": 12345678901234567890123, "f": 1.5}
+
 
 def test_text__of_any_kind__comes_back_as_it_came(service: Service) -> None:
     call = {"id": "c\x00\ud83d", "type": "function", "function": {"name": "bash", "arguments": '{"x": "\\u0000"}'}}
     messages = [
-        {
-            "role": "user",
-            "content": [{"type": "text", "text": ODD}],
-            "name": "ann",
-            "x_extra": {"big": 12345678901234567890123, "f": 1.5},
-        },
+        {"role": "user", "content": [{"type": "text", "text": ODD}], "name": "ann", "x_more": MORE},
         {"role": "assistant", "content": ODD, "tool_calls": [call], "reasoning_content": ODD},
         {"role": "tool", "tool_call_id": "c\x00\ud83d", "content": ODD + "n" * 1_000_000},
         {"role": "assistant", "content": "Done."},

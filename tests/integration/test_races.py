@@ -116,7 +116,7 @@ def test_request__one_is_running__joins_it_and_one_follows(service: Service, scr
 
     def ask(_step: Step) -> None:
         service.append(path, *turn(LINE * 30), *turn(LINE * 30))
-        joined.extend(service.post(f"{path}/compactions", {"focus": focus}, status=202) for focus in ("fares", "gates"))
+        joined.extend(service.post(f"{path}/compactions", {"focus": f}, status=202) for f in ("fares", "gates"))
 
     between(ask)
     first = service.compact(path)

@@ -3,7 +3,7 @@ and so are blocks of an unknown type: the provider adds some with every tool it 
 
 from __future__ import annotations
 
-from compaction_service.engine.formats.checks import child, choice, invalid, member, object_, string
+from compaction_service.engine.formats.checks import child, choice, few_calls, invalid, member, object_, string
 from compaction_service.engine.types import JSON, Call, MessageError
 
 ROLES = ("user", "assistant", "system")  # system: an instruction in the middle of a conversation
@@ -65,6 +65,7 @@ def calls(blocks: list[JSON], attr: str) -> tuple[Call, ...]:
                 "duplicate_call_id", "Each call of a message must have its own id.", f"{attr}.content.{i}.id"
             )
         found[block["id"]] = Call(block["id"], block["name"])
+    few_calls(len(found), f"{attr}.content")
     return tuple(found.values())
 
 

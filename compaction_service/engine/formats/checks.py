@@ -24,6 +24,16 @@ def items(value: JSON, what: str, attr: str) -> list[JSON]:
     return value
 
 
+# The calls of the newest message lie in the conversation's row, which every append writes; providers allow far fewer.
+MOST_CALLS = 1000
+
+
+def few_calls(count: int, attr: str) -> None:
+    """Refuses more parallel calls than a message may make."""
+    if count > MOST_CALLS:
+        raise invalid(f"A message makes {MOST_CALLS} calls at most.", attr)
+
+
 def member(owner: Mapping[str, JSON], key: str, wanted: str, attr: str) -> JSON:
     """The value under a required key; `wanted` says what it may be."""
     if key not in owner:

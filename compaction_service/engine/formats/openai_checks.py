@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from compaction_service.engine.formats.checks import child, choice, invalid, items, member, object_, string
+from compaction_service.engine.formats.checks import child, choice, few_calls, invalid, items, member, object_, string
 from compaction_service.engine.types import JSON, Call, MessageError
 
 LEGACY_ID = "function_call:"  # a legacy function_call has no id: it gets this and its function's name
@@ -80,7 +80,9 @@ def call_id(owner: dict[str, JSON], key: str, attr: str) -> str:
 def _calls(body: dict[str, JSON], attr: str) -> Iterator[Call]:
     # The providers' own clients write null for what an answer does not have.
     if body.get("tool_calls") is not None:
-        for i, value in enumerate(items(body["tool_calls"], "`tool_calls`", f"{attr}.tool_calls")):
+        given = items(body["tool_calls"], "`tool_calls`", f"{attr}.tool_calls")
+        few_calls(len(given), f"{attr}.tool_calls")
+        for i, value in enumerate(given):
             at = f"{attr}.tool_calls.{i}"
             call = object_(value, "A tool call", at)
             id_ = call_id(call, "id", at)

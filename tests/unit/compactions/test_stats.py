@@ -10,6 +10,7 @@ from django.test import Client
 from django.utils import timezone
 
 from compaction_service.compactions.models import Compaction
+from compaction_service.usage import services
 from tenants.scope import tenant_scope
 from tests.conftest import Member
 
@@ -34,6 +35,13 @@ def _log(tenant: Member, conversation: str, outcome: str, seconds: float, **fiel
     )  # fmt: skip
 
 
+def _called(tenant: Member, compaction: Compaction, status: str, cost: str, tokens_in: int) -> None:
+    services.call_record(
+        tenant_id=tenant.id, conversation_id=compaction.conversation_id, compaction_id=compaction.id, pass_number=1,
+        model="m", status=status, tokens_in=tokens_in, cost=Decimal(cost),
+    )  # fmt: skip
+
+
 def test_stats__no_compactions__are_zeros_and_nulls(client: Client) -> None:
     body = client.get(f"/v1/conversations/{_conversation(client)}/stats").json()
     assert (body["compactions"], body["tokens_in"], body["cost"]) == (0, 0, 0)
@@ -44,12 +52,12 @@ def test_stats__no_compactions__are_zeros_and_nulls(client: Client) -> None:
 def test_stats__several_compactions__count_all_and_average_the_applied(client: Client, tenant: Member) -> None:
     conversation = _conversation(client)
     with tenant_scope(tenant.id):
-        _log(
-            tenant, conversation, "applied", 1, tokens_in=1000, tokens_out=100, entities=["a", "b"], cost=Decimal("0.5")
-        )
-        _log(tenant, conversation, "applied", 3, tokens_in=400, tokens_out=100, entities=["b"], llm_tokens_in=7,
+        first = _log(tenant, conversation, "applied", 1, tokens_in=1000, tokens_out=100, entities=["a", "b"])
+        _log(tenant, conversation, "applied", 3, tokens_in=400, tokens_out=100, entities=["b"],
              reverted_at=timezone.now())  # fmt: skip
-        _log(tenant, conversation, "failed", 60, tokens_in=9999, cost=Decimal("0.25"), llm_tokens_in=5)
+        failed = _log(tenant, conversation, "failed", 60, tokens_in=9999)
+        _called(tenant, first, "ok", "0.5", 7)
+        _called(tenant, failed, "failed", "0.25", 5)
     body = client.get(f"/v1/conversations/{conversation}/stats").json()
     assert (body["compactions"], body["live"], body["reverted"]) == (3, 0, 1)
     assert (body["outcomes"]["applied"], body["outcomes"]["failed"]) == (2, 1)

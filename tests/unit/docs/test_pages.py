@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.core.management import get_commands
 from prometheus_client.metrics import MetricWrapperBase
 
 from compaction_service.api import metrics
+from compaction_service.compactions import metrics as compaction_metrics
+from compaction_service.compactions.metrics import Queue
+from compaction_service.compactions.queue import STATES
 from tests.unit.docs.pages import PAGES, ROOT, blocks, cells, prose, rows
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
@@ -74,7 +78,10 @@ def test_readme__tree__names_folders_that_exist() -> None:
             assert (inside if line.startswith("  ") else folder / name).is_dir(), line
 
 
-def test_operations__metrics__are_those_of_the_code() -> None:
-    ours = {one._name for one in vars(metrics).values() if isinstance(one, MetricWrapperBase)}
-    table = {row[0].strip("`") for row in rows(ROOT / "docs/operations.md", first="metric")}
-    assert table == ours
+def test_operations__metrics_labels_and_states__are_those_of_the_code() -> None:
+    told = {row[0].strip("`"): row for row in rows(ROOT / "docs/operations.md", first="metric")}
+    measured = {**vars(metrics), **vars(compaction_metrics)}.values()
+    ours: list[Any] = [*(one for one in measured if isinstance(one, MetricWrapperBase)), *Queue().describe()]
+    names = {getattr(one, "_name", "") or one.name: ", ".join(one._labelnames) for one in ours}
+    assert {name: row[1] for name, row in told.items()} == names
+    assert re.findall(r"`(\w+)`", told["compaction_jobs"][2]) == list(STATES)

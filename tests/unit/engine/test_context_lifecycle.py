@@ -105,6 +105,7 @@ class OpenAILifecycle(RuleBasedStateMachine):
             keep_first_user_request=first,
             target=share,
             limit=500,
+            room=600,
             fixed_tokens=0,
             kept_summaries_tokens=0 if rolling else nodes_tokens,
             replaced_summaries_tokens=nodes_tokens if rolling else 0,

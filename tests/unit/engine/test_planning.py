@@ -19,6 +19,7 @@ DEFAULTS: dict[str, Any] = {
     "keep_first_user_request": False,
     "target": 0,
     "limit": 1000,
+    "room": 1200,
     "fixed_tokens": 0,
     "kept_summaries_tokens": 0,
     "ratio": 8,
@@ -100,7 +101,7 @@ def test_plan__nothing_to_cover__says_why_and_the_floor(script: str, changes: di
 
 
 def test_plan__newest_message_a_completed_response__stays_whatever_the_target() -> None:
-    result = planned("u1 a2 u3 a4", target=0.01)
+    result = planned("u1 a2 u3 a4", target=0.01, keep_last_user_request=False)
     assert result.kept == (4,)
     assert result.target_reached is False
 
@@ -145,6 +146,43 @@ def test_plan__over_its_target__gives_up_kept_exchanges_oldest_first(target: flo
     result = planned("u1 a2 ac3 t4 a5 u6 a7 a8", preserve_recent_turns=3, target=target)
     assert result.kept == kept
     assert result.target_reached is (target != 0.05)
+
+
+@pytest.mark.parametrize(
+    ("limit", "room", "kept"),
+    [
+        (1000, 1000, (3, 4, 5, 6)),  # under both once two are covered: exactly those two
+        (501, 1000, (3, 4, 5, 6)),
+        (500, 1000, (4, 5, 6)),  # reaching the limit would trigger again
+        (250, 1000, (6,)),
+        (1000, 599, (3, 4, 5, 6)),  # does not fit: down to half of the limit at once
+        (600, 599, (5, 6)),
+    ],
+)
+def test_plan__no_target__gives_up_what_the_limit_asks_for_and_more_where_it_does_not_fit(
+    limit: int, room: int, kept: tuple[int, ...]
+) -> None:
+    """Six messages of 100 tokens, the summary counts 100: u1 a2 covered leaves 500."""
+    result = planned(
+        live("u1 a2 u3 a4 u5 a6", tokens=100),
+        preserve_recent_turns=20,
+        keep_last_user_request=False,
+        limit=limit,
+        room=room,
+    )
+    assert result.kept == kept
+
+
+def test_plan__oldest_two_shorter_than_any_summary__covers_until_the_context_shrinks() -> None:
+    entries = [*live("u1 a2", tokens=20), *live("u3 a4 u5 a6", tokens=300)]
+    result = planned(entries, preserve_recent_turns=20, keep_last_user_request=False, limit=1230, room=2000)
+    assert result.covered == (1, 2, 3)
+    assert result.predicted_tokens < sum(entry.tokens for entry in entries)
+
+
+def test_plan__kept_request_would_be_shown_all_the_same__is_not_given_up() -> None:
+    result = planned(live("u1 a2 u3 a4", tokens=1000))
+    assert (result.kept, result.target_reached) == ((3, 4), False)
 
 
 def test_plan__over_its_target__never_gives_up_the_protected() -> None:

@@ -7,11 +7,9 @@ from uuid import UUID, uuid4
 
 import pytest
 from django.test import Client
-from django.utils import timezone
 
-from compaction_service.compactions.models import Compaction
 from compaction_service.usage import services
-from compaction_service.usage.models import Day
+from compaction_service.usage.models import Call, Day
 from tenants.scope import tenant_scope
 from tests.conftest import Member
 
@@ -44,10 +42,8 @@ def _called(tenant: Member, conversation: str, model: str, cost: str) -> None:
 
 def _compacted(tenant: Member, conversation: str) -> None:
     with tenant_scope(tenant.id):
-        Compaction.objects.create(
-            conversation_id=UUID(conversation), status="succeeded", outcome="applied", trigger="manual",
-            requested_by="test", strategy="sliding", policy={}, tokens_in=500, tokens_out=80,
-            finished_at=timezone.now(),
+        services.compaction_record(
+            tenant_id=tenant.id, conversation_id=UUID(conversation), model="gpt-4o", outcome="applied", tokens_saved=420
         )  # fmt: skip
 
 
@@ -72,7 +68,19 @@ def test_usage__by_day__adds_up_messages_compactions_and_calls(client: Client, t
     assert (row["key"], row["messages"], row["tokens_saved"]) == (TODAY.isoformat(), 2, 420)
     assert (row["llm_tokens_in"], row["llm_tokens_out"], row["cost"]) == (200, 20, 0.75)
     assert (row["compactions"]["applied"], row["compactions"]["failed"]) == (1, 0)
-    assert row["tokens"] > 0
+    assert (row["calls"], row["tokens"] > 0) == (2, True)
+
+
+def test_usage__erased_conversation__keeps_what_it_cost_and_saved(client: Client, tenant: Member) -> None:
+    conversation = _conversation(tenant)
+    _called(tenant, conversation, "summarizer-1", "0.25")
+    _compacted(tenant, conversation)
+    before = _get(client)["data"]
+    writer = Client(headers={"Authorization": f"Bearer {tenant.key}"})
+    assert writer.delete(f"/v1/conversations/{conversation}").status_code == 200
+    assert _get(client)["data"] == before
+    with tenant_scope(tenant.id):
+        assert Call.objects.filter(conversation_id=conversation).count() == 1
 
 
 def test_usage__by_model__tells_the_agents_model_from_the_summarizers(client: Client, tenant: Member) -> None:

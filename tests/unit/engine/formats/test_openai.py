@@ -152,6 +152,7 @@ def user(*parts: Any) -> dict[str, Any]:
         (assistant(tool_call(), tool_call(id_="")), "invalid", ".tool_calls.1.id"),
         (assistant(tool_call(id_="function_call:f")), "invalid", ".tool_calls.0.id"),
         (assistant(tool_call(), tool_call()), "duplicate_call_id", ".tool_calls.1.id"),
+        (assistant(*(tool_call(str(n)) for n in range(1001))), "invalid", ".tool_calls"),
         (assistant({"id": "a"}), "required", ".tool_calls.0.type"),
         (assistant({"id": "a", "type": []}), "invalid", ".tool_calls.0.type"),
         (assistant({"id": "a", "type": "function"}), "required", ".tool_calls.0.function"),
