@@ -134,7 +134,7 @@ def _learn_overflow(conversation: Conversation, tenant: Tenant, asked: Asked) ->
     if counted and asked.reported_tokens > counted:
         # At most what a report with an append could come to, however often it is said.
         raised = terms.factor * asked.reported_tokens / counted
-        conversation.factor = max(conversation.factor, min(calibration.HIGHEST, raised))
+        conversation.factor = max(terms.factor, min(calibration.HIGHEST, raised))
         conversation.calibrated = True
 
 

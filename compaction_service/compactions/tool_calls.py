@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from compaction_service import logs
 from compaction_service.compactions import requests
 from compaction_service.compactions.models import Compaction, Trigger
 from compaction_service.compactions.services import Asked
@@ -26,7 +27,8 @@ def asked_for(conversation: Conversation, fmt: Format, appended: Sequence[Draft]
     for position, made in zip(range(conversation.last_position, 0, -1), reversed(appended), strict=False):
         if any(call.name == compact_tool.NAME for call in made.facts.calls):
             focus = compact_tool.focus_of(fmt, made.message)
-            return Asked(Trigger.TOOL_CALL, requested_by=MODEL, focus=focus, before=position)
+            asking = logs.request_id.get() or ""
+            return Asked(Trigger.TOOL_CALL, requested_by=MODEL, focus=focus, before=position, request_id=asking)
     return None
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import httpx
 import pytest
 
 from compaction_service.compactions import jobs
@@ -100,6 +102,35 @@ def test_model_change__another_tokenizer__is_scaled_at_once_and_recounted_by_a_w
         assert not Recount.objects.exists()
     assert rows[0] == rows[1]
     assert service.context(path)["messages"] == service.context(fresh)["messages"]
+
+
+def test_recount__an_anthropic_conversation_that_the_assistant_begins__counts_what_opens_it(service: Service) -> None:
+    block = {"type": "tool_use", "id": "t1", "name": "bash", "input": {"command": WORDS}}
+    said = [
+        {"role": "assistant", "content": [{"type": "text", "text": WORDS}, block]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": WORDS * 20}]},
+        {"role": "assistant", "content": WORDS},
+    ]
+    path, fresh = (service.create(model=name, format="anthropic", system=WORDS) for name in (CLAUDE, GPT))
+    for one in (path, fresh):
+        service.append(one, *said)
+
+    service.patch(path, {"model": GPT})
+    assert recounts.run_next()
+
+    assert service.get(path)["meter"] == service.get(fresh)["meter"]
+    assert sums(row_of(service, path)) == sums(row_of(service, fresh))
+
+
+def test_model_change__in_the_running_service__is_recounted_by_its_worker(api: httpx.Client) -> None:
+    path = f"/conversations/{api.post('/conversations', json={'model': CLAUDE, 'messages': turns(3)}).json()['id']}"
+
+    assert api.patch(path, json={"model": GPT}).json()["meter"]["method"] == "estimate"
+
+    end = time.monotonic() + 20
+    while api.get(path).json()["meter"]["method"] != "exact":
+        assert time.monotonic() < end
+        time.sleep(0.05)
 
 
 def test_model_change__same_tokenizer__needs_no_recount(service: Service) -> None:
