@@ -21,6 +21,7 @@ from django.utils import timezone
 from compaction_service.compactions import claims, jobs, leases, requests
 from compaction_service.compactions.leases import Claim
 from compaction_service.compactions.models import Compaction, Work
+from compaction_service.conversations import recounts
 from compaction_service.usage.models import Call
 from tenants.scope import tenant_scope
 from tests.model_server import Control, running
@@ -153,11 +154,12 @@ def clock(monkeypatch: pytest.MonkeyPatch, db: None) -> Clock:
     """Time as work is scheduled by; see above. What other tests left queued is parked."""
     park()
     made = Clock()
-    for module in (requests, claims, leases, jobs):
+    for module in (requests, claims, leases, jobs, recounts):
         monkeypatch.setattr(module, "timezone", made)
     # Nobody listens: a wake-up would only reach the worker of the `live` stack.
     monkeypatch.setattr(requests, "wake", lambda: None)
     monkeypatch.setattr(jobs, "wake", lambda: None)
+    monkeypatch.setattr(recounts, "wake", lambda **_: None)
     return made
 
 
@@ -167,6 +169,7 @@ def service(tenant: Any, clock: Clock) -> Iterator[Service]:
     yield service_of(tenant, clock)
     with connections["default"].cursor() as cursor:
         cursor.execute("delete from compactions_work where tenant_id = %s", [tenant.id])
+        cursor.execute("delete from conversations_recount where tenant_id = %s", [tenant.id])
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,7 @@ import logging
 
 from compaction_service.api import idempotency
 from compaction_service.compactions import claims, jobs, wakeup
-from compaction_service.conversations import retention
+from compaction_service.conversations import recounts, retention
 from tenants.scope import platform_scope
 from worker import limits
 from worker.app import app
@@ -28,9 +28,16 @@ def sweep() -> None:
 
     Where workers are merely busy these are too many; they expire before the next but one, so none pile up.
     """
-    count = claims.due(limit=limits.SWEEP_WAKES)
-    if count:
-        wakeup.wake(count, expires=2 * limits.SWEEP)
+    for task, due in ((run.name, claims.due), (recount.name, recounts.due)):
+        count = due(limit=limits.SWEEP_WAKES)
+        if count:
+            wakeup.wake(count, task=task, expires=2 * limits.SWEEP)
+
+
+@app.task(name=recounts.TASK)
+def recount() -> None:
+    """Recount the next conversation whose model was changed. None due: nothing happens."""
+    recounts.run_next()
 
 
 @app.task(name="conversations.expire")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from prometheus_client import REGISTRY, CollectorRegistry, Histogram, generate_latest
+from prometheus_client import REGISTRY, CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
@@ -15,6 +15,7 @@ REQUESTS = Histogram(
     buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60),
 )
 
+NEAR_LIMIT = Counter("compaction_context_near_limit", "Contexts that came to 90 % of their limit from below.")
 _at_scrape: list[Collector] = []
 
 

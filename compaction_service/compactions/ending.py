@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from compaction_service.compactions import entries, metrics, requests
 from compaction_service.compactions.models import LIVE, Compaction, Outcome, PassStatus, Status, Trigger, Work
+from compaction_service.conversations import near_limit
 from compaction_service.conversations.models import CompactionState, Conversation
 from compaction_service.conversations.state import commit
 from compaction_service.conversations.terms import Terms, terms_of
@@ -87,11 +88,14 @@ def end(
         current = terms_of(conversation, tenant_get().policy)
         conversation.retry_from_tokens = None if outcome in AT_ONCE else requests.retry_gate(conversation, current)
         follower = _next(follow_up, conversation, current)
+        crossing = near_limit.note(conversation, current)
     else:  # no less than what could be covered now, and some growth
         conversation.retry_from_tokens = conversation.tail_tokens + conversation.tail_tokens // 10 + 1
-        follower = None
+        follower, crossing = None, False
     if not commit(conversation):
         raise RuntimeError("a locked conversation changed under its lock")
+    if crossing:
+        near_limit.announce(conversation)
     if follower is not None:
         requests.enqueue(follower)
 

@@ -9,6 +9,7 @@ from django.utils import timezone
 from compaction_service.api.errors import ApiError
 from compaction_service.compactions import requests
 from compaction_service.compactions.models import Compaction, NodeState, Outcome, Summary
+from compaction_service.conversations import near_limit
 from compaction_service.conversations.models import Conversation
 from compaction_service.conversations.selectors import active_nodes, shown_entries
 from compaction_service.conversations.state import commit, measure
@@ -47,9 +48,13 @@ def compaction_revert(tenant: Tenant, compaction_id: uuid.UUID) -> Compaction:
     Summary.objects.filter(retired_by_id=newest.id).update(state=NodeState.ACTIVE, retired_by=None, parent=None)
     _uncover(conversation, newest)
     conversation.version += 1
-    conversation.retry_from_tokens = requests.retry_gate(conversation, terms_of(conversation, tenant.policy))
+    terms = terms_of(conversation, tenant.policy)
+    conversation.retry_from_tokens = requests.retry_gate(conversation, terms)
+    crossing = near_limit.note(conversation, terms)
     if not commit(conversation):
         raise RuntimeError("a locked conversation changed under its lock")
+    if crossing:
+        near_limit.announce(conversation)
     newest.refresh_from_db()
     return newest
 

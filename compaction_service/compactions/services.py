@@ -31,6 +31,7 @@ __all__ = [
     "compaction_request",
     "compaction_revert",
     "compaction_review",
+    "join",
 ]
 
 
@@ -43,6 +44,7 @@ class Asked:
     focus: str = ""
     instructions: str = ""
     up_to: int | None = None
+    before: int | None = None  # the position whose exchange, and all after it, stays
     policy: Mapping[str, Any] = field(default_factory=dict)
     reported_tokens: int | None = None  # by the provider that refused the context
     reported_max: int | None = None  # the most it takes, by its own word
@@ -56,6 +58,7 @@ class Asked:
             "window_cap": self.reported_max,
             "request_id": self.request_id,
             "policy": terms.policy.as_dict(),
+            "work": {} if self.before is None else {"before": self.before},
         }
 
 
@@ -78,7 +81,7 @@ def compaction_request(tenant: Tenant, ref: str, asked: Asked) -> tuple[Compacti
     terms = capped(terms_of(conversation, tenant.policy, call=asked.policy), asked.reported_max)
     if conversation.compaction_live is not None:
         _write(conversation)
-        return _join(conversation.compaction_live, terms, asked), True
+        return join(conversation.compaction_live, terms, asked), True
     planned = plan_for(conversation, terms, up_to=asked.up_to)
     compaction = requests.start(
         conversation, terms, asked.trigger, requested_by=asked.requested_by, **asked.parameters(terms)
@@ -105,8 +108,11 @@ def _check_up_to(conversation: Conversation, asked: Asked) -> None:
         raise ApiError(400, "out_of_range", f"Must be a position from 1 to {conversation.last_position}.", attr="up_to")
 
 
-def _join(live_id: uuid.UUID, terms: Terms, asked: Asked) -> Compaction:
-    """A second request joins the live one: a queued one takes its parameters, a running one keeps it to follow."""
+def join(live_id: uuid.UUID, terms: Terms, asked: Asked) -> Compaction:
+    """A second request joins the live one: a queued one takes its parameters, a running one keeps it to follow.
+
+    Under the conversation's lock.
+    """
     live = compaction_get(live_id)
     parameters = asked.parameters(terms)
     if live.status == Status.QUEUED:
@@ -128,7 +134,7 @@ def _learn_overflow(conversation: Conversation, tenant: Tenant, asked: Asked) ->
     if counted and asked.reported_tokens > counted:
         # At most what a report with an append could come to, however often it is said.
         raised = terms.factor * asked.reported_tokens / counted
-        conversation.factor = max(conversation.factor, min(calibration.HIGHEST, raised))
+        conversation.factor = max(terms.factor, min(calibration.HIGHEST, raised))
         conversation.calibrated = True
 
 

@@ -43,7 +43,7 @@ def warm() -> None:
     _ = _sender().amqp
 
 
-def wake(count: int = 1, *, expires: float | None = None) -> None:
+def wake(count: int = 1, *, task: str = TASK, expires: float | None = None) -> None:
     """Send `count` wake-ups; a broker that is away is logged, not raised, and for PAUSE seconds not asked again.
 
     `expires`: seconds one is worth something.
@@ -53,7 +53,7 @@ def wake(count: int = 1, *, expires: float | None = None) -> None:
         return
     try:
         for _ in range(count):
-            _sender().send_task(TASK, queue=QUEUE, retry=False, ignore_result=True, expires=expires)
+            _sender().send_task(task, queue=QUEUE, retry=False, ignore_result=True, expires=expires)
     except Exception as error:  # noqa: BLE001 -- any transport has its own; the database row is the truth
         _ask_after = time.monotonic() + PAUSE
         logger.warning("wake-up not sent", extra={"error": type(error).__name__})

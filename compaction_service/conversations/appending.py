@@ -15,9 +15,10 @@ from typing import Any
 from django.utils import timezone
 
 from compaction_service.api.errors import ApiError
-from compaction_service.compactions import requests
+from compaction_service.compactions import requests, tool_calls
 from compaction_service.compactions.models import Compaction
-from compaction_service.conversations import calibration, masking, selectors
+from compaction_service.compactions.services import join
+from compaction_service.conversations import calibration, masking, near_limit, recounts, selectors
 from compaction_service.conversations.models import Conversation, Message
 from compaction_service.conversations.rows import (
     Details,
@@ -97,9 +98,10 @@ def messages_append(*, tenant: Tenant, ref: str, request: AppendRequest) -> Appe
 def append_once(conversation: Conversation, tenant: Tenant, batch: Batch) -> Appended | None:
     """One attempt on the row as read; None when somebody else wrote it since."""
     _check_expected(conversation, batch.request.expected_last_position)
-    terms = calibration.learn(
-        conversation, terms_of(conversation, tenant.policy), batch.request.usage, batch.request.context_version
-    )
+    terms = terms_of(conversation, tenant.policy)
+    seen = calibration.observed(conversation, terms, batch.request.usage, batch.request.context_version)
+    if seen is not None:
+        terms = calibration.learn(conversation, terms, seen)
     fmt = formats.get(conversation.format)
     first, changed = _take_system(conversation, terms, fmt, batch.request.messages)
     drafts = batch.read(fmt, terms, first)
@@ -108,9 +110,12 @@ def append_once(conversation: Conversation, tenant: Tenant, batch: Batch) -> App
     extra = _abandon(conversation, terms, fmt, admitted, rows)
     masks = masking.forward(conversation, terms, rows)
     conversation.version += 1
-    compaction = requests.automatic(
+    crossing = near_limit.note(conversation, terms)
+    asked = tool_calls.asked_for(conversation, fmt, drafts)
+    compaction = tool_calls.start(conversation, terms, asked) or requests.automatic(
         conversation, terms, at_rest=admitted.rest, requested_by="append", appended=[entry_of_row(row) for row in rows]
     )
+    live = conversation.compaction_live
 
     if not commit(conversation, *changed):
         return None
@@ -129,6 +134,14 @@ def append_once(conversation: Conversation, tenant: Tenant, batch: Batch) -> App
     )
     if compaction is not None:
         requests.enqueue(compaction)
+    elif asked is not None and live is not None:
+        compaction = join(live, terms, asked)
+    if crossing:
+        near_limit.announce(conversation)
+    if seen is not None:
+        calibration.share(terms, seen)
+    if terms.foreign:
+        recounts.enqueue(conversation)
     return Appended(conversation, terms, rows, compaction)
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from compaction_service.compactions.spans import span_of_entries
-from compaction_service.conversations import selectors
+from compaction_service.conversations import calibration, selectors
 from compaction_service.conversations.models import Conversation
 from compaction_service.conversations.state import synthetic_tokens
 from compaction_service.conversations.terms import Terms, breakdown, meter, terms_of
@@ -35,7 +35,11 @@ def terms_for(
 ) -> Terms:
     """The terms a context is asked under: another model or reserve may be given with the request."""
     call = {} if reserve is None else {"reserve_output_tokens": reserve}
-    return terms_of(conversation, tenant_policy, call=call, model=model)
+    terms = terms_of(conversation, tenant_policy, call=call, model=model)
+    if terms.model == conversation.model:
+        return terms
+    factor, calibrated = calibration.start(terms.spec)
+    return replace(terms, factor=factor, calibrated=calibrated)
 
 
 def fits(conversation: Conversation, terms: Terms) -> bool:
@@ -68,7 +72,9 @@ def etag(conversation: Conversation, terms: Terms) -> str:
         terms.factor,
         terms.method,
         terms.window.source,
+        terms.model,
         terms.spec.tokenizer,
+        terms.tokenizer,
         terms.policy.summary_prefix,
     )
     return '"' + hashlib.sha256(repr(seen).encode()).hexdigest()[:32] + '"'
@@ -114,13 +120,20 @@ def context_read(conversation: Conversation, terms: Terms) -> Context:
             "meter": meter(shown, terms),
             "fits": True,
             "degraded": degraded,
-            "context_version": str(conversation.version),
+            "context_version": _version(conversation, terms, degraded=degraded),
             "summaries": [summary.id for summary in parts.summaries if summary.id],
             "covered": {"from": 1, "to": conversation.covered_to} if conversation.covered_to else None,
             "carried": [entry.position for entry in parts.carried],
             "masked": [entry.position for entry in (*parts.carried, *parts.tail) if entry.masked],
         },
     )
+
+
+def _version(conversation: Conversation, terms: Terms, *, degraded: bool) -> str:
+    """What usage is reported with. What was cut, or is for another model, is not the context that our sums count: a
+    report about it must not calibrate them."""
+    as_stored = terms.model == conversation.model and not degraded
+    return str(conversation.version) if as_stored else f"{conversation.version}-uncounted"
 
 
 def _opening_tokens(fmt: Format, terms: Terms, parts: Parts) -> int:

@@ -48,7 +48,7 @@ class Conversation(TenantModel):
     carried = ArrayField(models.PositiveIntegerField(), default=list)
     ledger = JSONText(default=dict)  # engine.admit.Ledger: open calls and what may follow
 
-    tokenizer = models.CharField(max_length=32)
+    tokenizer = models.CharField(max_length=32)  # of all raw counts stored; another than the model's: being recounted
     factor = models.FloatField(default=1.0)
     calibrated = models.BooleanField(default=False)
     system_tokens = models.PositiveIntegerField(default=0)
@@ -69,6 +69,8 @@ class Conversation(TenantModel):
     compaction_trigger = models.CharField(max_length=10, blank=True, default="")  # of the live one
     compaction_last = models.UUIDField(null=True)
     retry_from_tokens = models.PositiveIntegerField(null=True)  # threshold waits until so many can be covered
+    compact_tool = models.BooleanField(default=False)  # `tools` holds it (semantics 8)
+    near_limit = models.BooleanField(default=False)  # at 90 % of the limit or more when last looked at (semantics 4)
 
     revision = models.PositiveBigIntegerField(default=0)
     version = models.PositiveBigIntegerField(default=0)
@@ -137,3 +139,36 @@ class Message(TenantModel):
 
     def __str__(self) -> str:
         return f"{self.conversation_id}/{self.position}"
+
+
+class ModelCalibration(TenantModel):
+    """What a tenant's reports of usage say of a model: the factor its new conversations begin with (semantics 3)."""
+
+    pk = models.CompositePrimaryKey("tenant_id", "model")
+    model = models.CharField(max_length=255)  # as the registry lists it
+    tokenizer = models.CharField(max_length=32)  # the factor is relative to
+    factor = models.FloatField()
+    updated_at = models.DateTimeField(auto_now=True)
+
+    def __str__(self) -> str:
+        return f"{self.model} x {self.factor:.3f}"
+
+
+class Recount(models.Model):
+    """A conversation that waits for its counts to be made anew by its model's tokenizer. Gone when that is done.
+
+    Outside row-level security like the queue of compactions; it holds ids and numbers only.
+    """
+
+    conversation = models.OneToOneField(
+        Conversation, primary_key=True, on_delete=models.CASCADE, related_name="+", db_constraint=False
+    )
+    tenant_id = models.UUIDField()
+    next_at = models.DateTimeField()
+    attempts = models.PositiveSmallIntegerField(default=0)
+
+    class Meta:
+        indexes: ClassVar = [models.Index(fields=["next_at"], name="recount_due")]
+
+    def __str__(self) -> str:
+        return str(self.pk)

@@ -103,6 +103,11 @@ def entry_of(row: dict[str, Any]) -> Entry:
     )
 
 
+def answers_of(facts: Facts) -> list[list[Any]]:
+    """The answers of a message as its row has them."""
+    return [[a.id, a.name, a.chars, a.saving, a.saving_chars] for a in facts.answers]
+
+
 def entry_of_row(row: Message) -> Entry:
     """The `Entry` of a row in memory, without its body."""
     return entry_of({name: getattr(row, name) for name in PLANNING_FIELDS})
@@ -117,7 +122,7 @@ def message_of(*, conversation: Conversation, facts: Facts, made: Draft, details
         role=facts.role,
         body=made.text,
         calls=[[call.id, call.name] for call in facts.calls],
-        answers=[[a.id, a.name, a.chars, a.saving, a.saving_chars] for a in facts.answers],
+        answers=answers_of(facts),
         request=facts.request,
         turn=conversation.turn_count,
         tokens=made.tokens,

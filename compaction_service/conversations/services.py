@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.db import IntegrityError, transaction
@@ -13,6 +13,7 @@ from compaction_service.api import idempotency
 from compaction_service.api.errors import ApiError
 from compaction_service.compactions import requests
 from compaction_service.compactions.models import Compaction, Pass, Summary, Work
+from compaction_service.conversations import calibration, near_limit, recounts
 from compaction_service.conversations.appending import Appended, AppendRequest, Batch, append_once
 from compaction_service.conversations.flags import flags_set
 from compaction_service.conversations.models import Conversation, Message
@@ -87,11 +88,18 @@ def insert(conversation: Conversation) -> None:
 
 
 def _adopt_model(conversation: Conversation, tenant: Tenant) -> Terms:
-    """Take tokenizer and factor of the conversation's model; checks that its policy goes with the window."""
-    terms = terms_of(conversation, tenant.policy)
-    conversation.tokenizer = terms.spec.tokenizer
-    conversation.factor = terms.spec.factor
+    """Take the factor of the conversation's model; checks that its policy goes with the window.
+
+    While its counts are of another tokenizer the model's own factor makes the best of them (`Terms.foreign`).
+    """
     conversation.calibrated = False
+    terms = terms_of(conversation, tenant.policy)
+    conversation.tokenizer = terms.tokenizer
+    if terms.foreign:
+        conversation.factor = terms.spec.factor
+    else:
+        conversation.factor, conversation.calibrated = calibration.start(terms.spec)
+    terms = replace(terms, factor=conversation.factor, calibrated=conversation.calibrated)
     _ = terms.limits  # raises PolicyError for a reserve that leaves no window
     return terms
 
@@ -99,7 +107,8 @@ def _adopt_model(conversation: Conversation, tenant: Tenant) -> Terms:
 def conversation_update(*, tenant: Tenant, ref: str, changes: Mapping[str, Any]) -> Appended:
     """PATCH of model, system, tools, policy, metadata. The trigger is checked again (semantics 4).
 
-    Policy merges, null unsets. A change of model scales the sums by the ratio of the factors.
+    Policy merges, null unsets. A change of model scales the sums by the ratio of the factors; where the new one has
+    another tokenizer, a worker recounts (semantics 3).
     """
     conversation = conversation_get(ref, lock=True)
     fields = [name for name in ("model", "system", "tools", "policy", "metadata") if name in changes]
@@ -114,10 +123,9 @@ def conversation_update(*, tenant: Tenant, ref: str, changes: Mapping[str, Any])
         conversation.retry_from_tokens = None
     terms = terms_of(conversation, tenant.policy)
     if "model" in changes and changes["model"] != conversation.model:
-        conversation.model, conversation.calibrated = changes["model"], False
+        conversation.model = changes["model"]
         terms = _adopt_model(conversation, tenant)
         conversation.retry_from_tokens = None
-        fields.append("tokenizer")
     _ = terms.limits
     fmt = formats.get(conversation.format)
     if "system" in changes:
@@ -129,8 +137,13 @@ def conversation_update(*, tenant: Tenant, ref: str, changes: Mapping[str, Any])
     conversation.version += 1
     at_rest = Ledger.from_dict(conversation.ledger).rest
     compaction = requests.automatic(conversation, terms, at_rest=at_rest, requested_by="update")
+    crossing = near_limit.note(conversation, terms)
     if not commit(conversation, *fields):
         raise RuntimeError("a locked conversation changed under its lock")
+    if crossing:
+        near_limit.announce(conversation)
+    if terms.foreign:
+        recounts.enqueue(conversation)
     if compaction is not None:
         requests.enqueue(compaction)
     return Appended(conversation, terms, [], compaction)

@@ -18,6 +18,7 @@ STATE = (
     "system_tokens", "tools_tokens", "summary_tokens", "carried_tokens", "tail_tokens", "pending_tokens",
     "fixed_chars", "shown_chars", "stored_tokens", "masked_to", "mask_pending",
     "compaction_state", "compaction_live", "compaction_trigger", "compaction_last", "retry_from_tokens", "version",
+    "compact_tool", "near_limit",
 )  # fmt: skip
 
 

@@ -14,7 +14,8 @@ from compaction_service.engine import policy as policies
 from compaction_service.engine.policy import Limits, Policy, PolicyError
 from compaction_service.registry.selectors import model_get, model_known
 from compaction_service.registry.specs import ModelSpec, UnknownModel, Window, WindowUnknown, unlisted, window_for
-from compaction_service.tokens.messages import Counter
+from compaction_service.tokens.families import family
+from compaction_service.tokens.messages import Counter, counter_for
 
 CALL = "call"  # the policy level of one request
 PARTS = ("system", "tools", "summaries", "carried", "tail")
@@ -30,6 +31,8 @@ class Terms:
     window: Window
     factor: float
     calibrated: bool
+    model: str  # by the name it was asked for
+    tokenizer: str  # of the conversation's raw counts; another than the model's until they were made anew
 
     @cached_property
     def limits(self) -> Limits:
@@ -43,8 +46,15 @@ class Terms:
 
     @property
     def counter(self) -> Counter:
-        """Counts raw tokens."""
+        """Counts raw tokens as the conversation's stored ones were: all of them are always of one tokenizer."""
+        if self.foreign:
+            return counter_for(self.tokenizer, family(self.tokenizer).factor)
         return self.spec.counter
+
+    @property
+    def foreign(self) -> bool:
+        """The stored counts are of another tokenizer than the model's: what is shown is an estimate (semantics 3)."""
+        return self.tokenizer != self.spec.tokenizer
 
     def raw(self, tokens: int) -> int:
         """The most raw tokens whose calibrated count is at most `tokens`."""
@@ -56,6 +66,8 @@ class Terms:
 
     @property
     def method(self) -> str:
+        if self.foreign:
+            return "estimate"
         return "calibrated" if self.calibrated else self.spec.method
 
 
@@ -83,7 +95,9 @@ def terms_of(
         # Meant for the tenant's larger models; it must not keep this conversation from being appended to.
         policy, sources["reserve_output_tokens"] = replace(policy, reserve_output_tokens=None), policies.DEFAULT
     factor = conversation.factor if own and conversation.calibrated else spec.factor
-    return Terms(policy, sources, spec, window, factor, conversation.calibrated and own)
+    tokenizer = conversation.tokenizer or spec.tokenizer  # a new conversation has none yet
+    calibrated = conversation.calibrated and own
+    return Terms(policy, sources, spec, window, factor, calibrated, model or conversation.model, tokenizer)
 
 
 def capped(terms: Terms, window: int | None) -> Terms:

@@ -20,7 +20,10 @@ where n.nspname = 'public' and c.relkind in ('r', 'p')
   and (c.relname = 'tenants_tenant' or exists (
     select from pg_attribute a where a.attrelid = c.oid and a.attname = 'tenant_id' and not a.attisdropped))
 """
-DIRECTORIES = {"compactions_work"}  # all rows while no tenant is set; they hold no text (docs/design.md)
+DIRECTORIES = {
+    "compactions_work",
+    "conversations_recount",
+}  # all rows while no tenant is set; they hold no text (docs/design.md)
 PLATFORM_ONLY = ["tenants_platformkey", "auth_user", "django_session", "django_admin_log"]
 
 
