@@ -226,3 +226,28 @@ def test_manual__with_focus__works_like_auto_and_steers_the_summary(
     (message,) = service.context(path)["messages"]
     assert message["content"].startswith("[compressed] ")
     assert transcript(service, path) == talk
+
+
+# > "das Modell weiß, welche Phasen "abgeschlossen" sind, besser als eine heuristische Schwelle": it calls the tool itself, and goes on with its own result.
+def test_manual__model_calls_the_tool__everything_before_the_call_is_compacted(
+    service: Service, models: Control, model: str
+) -> None:
+    service.summarizer(models, model)
+    path = service.create(policy={"preset": "three_layer"}, tools=[service.get("tools/compact?format=openai")])
+    talk = [*turns(1, 2), user(3, 1)]
+    service.append(path, *talk)
+    compact = call(9, "compact")
+    compact["tool_calls"][0]["function"]["arguments"] = json.dumps({"focus": FOCUS})
+    assert service.append(path, compact)["compaction"]["trigger"] == "tool_call"
+    done = {"role": "tool", "tool_call_id": "call_9", "content": "Compacted."}
+    service.append(path, done)
+    service.work_off()
+
+    (entry,) = service.compactions(path)
+    assert (entry["trigger"], entry["focus"], entry["outcome"]) == ("tool_call", FOCUS, "applied")
+    assert FOCUS in asked(models.calls(model)[0])
+    compressed, *rest = service.context(path)["messages"]
+    assert compressed["content"].startswith("[compressed] ")
+    assert rest[-2:] == [compact, done]
+    service.append(path, assistant(3, 1))
+    assert service.context(path)["messages"][-1] == assistant(3, 1)
