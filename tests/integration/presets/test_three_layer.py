@@ -228,7 +228,7 @@ def test_manual__with_focus__works_like_auto_and_steers_the_summary(
     assert transcript(service, path) == talk
 
 
-# > "das Modell weiß, welche Phasen "abgeschlossen" sind, besser als eine heuristische Schwelle": it calls the tool itself, and goes on with its own result.
+# > "das Modell weiß, welche Phasen "abgeschlossen" sind, besser als eine heuristische Schwelle."
 def test_manual__model_calls_the_tool__everything_before_the_call_is_compacted(
     service: Service, models: Control, model: str
 ) -> None:
