@@ -58,7 +58,7 @@ def plan_for(
         kept_summaries_tokens=0 if rolling else chain_tokens,
         replaced_summaries_tokens=chain_tokens if rolling else 0,
         ratio=policy.target_compression_ratio,
-        bound=limits.bound,
+        bound=max(1, terms.raw(limits.bound)),
         up_to=up_to,
         before=before,
     )
