@@ -102,7 +102,7 @@ def context_read(conversation: Conversation, terms: Terms) -> Context:
             count=terms.counter.text,
             extract=partial(_extract, fmt, terms),
         )
-        parts, degraded = fitted.parts, fitted.degraded
+        parts, degraded = _counted(fmt, terms, parts, fitted.parts), fitted.degraded
         raw = part_tokens(
             parts,
             system_tokens=conversation.system_tokens,
@@ -126,6 +126,27 @@ def context_read(conversation: Conversation, terms: Terms) -> Context:
             "carried": [entry.position for entry in parts.carried],
             "masked": [entry.position for entry in (*parts.carried, *parts.tail) if entry.masked],
         },
+    )
+
+
+def _counted(fmt: Format, terms: Terms, stored: Parts, cut: Parts) -> Parts:
+    """The cut parts with exact counts: fitting adds up tokens of texts, a token off where they are joined."""
+    bodies = {entry.position: entry.body for entry in (*stored.carried, *stored.tail)}
+
+    def count(entry: Entry) -> Entry:
+        if entry.body is bodies[entry.position]:
+            return entry
+        names = [answer.name for answer in entry.facts.answers]
+        shown = fmt.mask(entry.body, entry.masked, names) if entry.masked else entry.body
+        saved = sum(entry.facts.answers[i].saving for i in entry.masked)
+        return replace(entry, tokens=terms.counter.message(fmt.name, shown) + saved)
+
+    messages = ((node, fmt.summary_message(node.text, cut.summary_prefix)) for node in cut.summaries)
+    return replace(
+        cut,
+        summaries=tuple(replace(node, tokens=terms.counter.message(fmt.name, shown)) for node, shown in messages),
+        carried=tuple(map(count, cut.carried)),
+        tail=tuple(map(count, cut.tail)),
     )
 
 
