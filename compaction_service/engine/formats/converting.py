@@ -128,7 +128,7 @@ def _id(value: str, where: str) -> str:
 def _to_openai(rendered: Rendered) -> Rendered:
     messages: list[JSON] = []
     origins: list[tuple[int, ...]] = []
-    if rendered.system is not None:
+    if rendered.system:  # an empty list would be no content
         messages.append({"role": "system", "content": _folded(_mapped(rendered.system, "system"))})
         origins.append(())
     for message, origin in zip(rendered.messages, rendered.origins, strict=True):

@@ -99,6 +99,11 @@ def test_convert__system__goes_beside_the_messages_and_back(system: Any) -> None
     assert convert(apart, "openai") == openai
 
 
+@pytest.mark.parametrize("system", [None, "", []])
+def test_convert__empty_system__is_no_message(system: Any) -> None:
+    assert convert(context(HI, system=system), "openai").messages == [HI]
+
+
 def test_convert__parallel_results__are_one_message_in_anthropic_and_one_each_in_openai() -> None:
     calls = [call(id_="a"), call(id_="b")]
     results = [{"role": "tool", "tool_call_id": id_, "content": id_} for id_ in "ab"]
