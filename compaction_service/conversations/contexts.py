@@ -15,6 +15,7 @@ from compaction_service.conversations.state import synthetic_tokens
 from compaction_service.conversations.terms import Terms, breakdown, meter, terms_of
 from compaction_service.engine import fit, formats
 from compaction_service.engine.formats.base import Format
+from compaction_service.engine.formats.converting import convert, convert_tools
 from compaction_service.engine.projection import Parts, part_tokens, render
 from compaction_service.engine.summary import extractive
 from compaction_service.engine.types import Call, Entry, Summary
@@ -58,10 +59,11 @@ def hopeless(conversation: Conversation, terms: Terms) -> bool:
     return fixed > terms.limits.window - terms.limits.reserve
 
 
-def etag(conversation: Conversation, terms: Terms) -> str:
+def etag(conversation: Conversation, terms: Terms, target: str) -> str:
     """Changes with whatever the context or what is said about it depends on."""
     limits = terms.limits
     seen = (
+        target,
         conversation.id,
         conversation.version,
         conversation.compaction_live,
@@ -80,10 +82,12 @@ def etag(conversation: Conversation, terms: Terms) -> str:
     return '"' + hashlib.sha256(repr(seen).encode()).hexdigest()[:32] + '"'
 
 
-def context_read(conversation: Conversation, terms: Terms) -> Context:
+def context_read(conversation: Conversation, terms: Terms, target: str | None = None) -> Context:
     """Project the context, made to fit without a model where it does not (`degraded`). Nothing stored changes.
 
-    Raises `fit.Overflow` when system, tools and the last user request alone do not fit.
+    It is answered in the format `target` (None: the conversation's own); its tokens are those of its own.
+    Raises `fit.Overflow` when system, tools and the last user request alone do not fit, `converting.Lossy` when
+    something in it has no equal in the other format.
     """
     fmt = formats.get(conversation.format)
     parts = selectors.parts_of(conversation, terms.policy.summary_prefix)
@@ -110,13 +114,15 @@ def context_read(conversation: Conversation, terms: Terms) -> Context:
             synthetic_tokens=synthetic,
         )
         shown = {name: terms.shown(tokens) for name, tokens in raw.items()}
-    rendered = render(fmt, parts)
+    rendered, tools = render(fmt, parts), parts.tools
+    if target not in (None, fmt.name):
+        rendered, tools = convert(rendered, target), convert_tools(tools, target)
     return Context(
         fits=True,
         body={
             "system": rendered.system,
             "messages": rendered.messages,
-            "tools": parts.tools,
+            "tools": tools,
             "meter": meter(shown, terms),
             "fits": True,
             "degraded": degraded,

@@ -35,7 +35,15 @@ MESSAGE_PARAMETERS = [
     OpenApiParameter("to", int, description="Up to this position, included."),
 ]
 CONTEXT_PARAMETERS = [
-    OpenApiParameter("format", str, enum=Format.values, description="The format to answer in: the conversation's own."),
+    OpenApiParameter(
+        "format",
+        str,
+        enum=Format.values,
+        description=(
+            "The format to answer in; the conversation's own if not given. The other one is a 400 `format_mismatch` "
+            "where something in the context has no equal in it. The meter counts what is stored, in its own format."
+        ),
+    ),
     OpenApiParameter("model", str, description="Fit it to this model's window instead of the conversation's own."),
     OpenApiParameter(
         "wait", float, description=f"Seconds to wait at most for a live compaction, up to {LONGEST_WAIT}."

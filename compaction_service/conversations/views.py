@@ -54,6 +54,7 @@ from compaction_service.conversations.serializers import (
 from compaction_service.conversations.terms import terms_of
 from compaction_service.conversations.waiting import wait_until
 from compaction_service.engine.fit import Overflow
+from compaction_service.engine.formats.converting import Lossy
 
 REF = OpenApiParameter("ref", str, OpenApiParameter.PATH, description="The conversation's id, or `ext:<external_id>`.")
 REWIND = OpenApiParameter("from", int, required=True, description="The first position to erase.")
@@ -356,15 +357,14 @@ class ContextDetail(TenantView):
     def _answer(
         self, request: Request, conversation: Conversation, terms: Any, asked: filters.ContextQuestion
     ) -> Response:
-        if asked.format and asked.format != conversation.format:
-            raise ApiError(
-                400, "format_mismatch", f"This conversation is kept in {conversation.format} format.", attr="format"
-            )
-        tag = contexts.etag(conversation, terms)
+        target = asked.format or conversation.format
+        tag = contexts.etag(conversation, terms, target)
         if request.headers.get("If-None-Match") == tag:
             return Response(status=304, headers={"ETag": tag})
         try:
-            context = contexts.context_read(conversation, terms)
+            context = contexts.context_read(conversation, terms, target)
+        except Lossy as lossy:
+            raise mismatch_error(lossy, conversation.format, target) from None
         except Overflow as overflow:
             raise overflow_error(overflow, terms) from None
         return Response(context_body(conversation, context), headers={"ETag": tag})
@@ -389,6 +389,16 @@ def context_body(conversation: Conversation, context: contexts.Context) -> dict[
     live = conversation.compaction_live
     status = {"id": live, "status": conversation.compaction_state, "trigger": conversation.compaction_trigger}
     return {**context.body, "compaction": None if live is None else status}
+
+
+def mismatch_error(lossy: Lossy, own: str, target: str) -> ApiError:
+    """400: the context can only be read in the format it is kept in."""
+    return ApiError(
+        400,
+        "format_mismatch",
+        f"This conversation is kept in {own} format, and this has no equal in {target} format: {lossy}.",
+        attr="format",
+    )
 
 
 def overflow_error(overflow: Overflow, terms: Any) -> ApiError:

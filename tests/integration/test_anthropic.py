@@ -10,6 +10,7 @@ import pytest
 from compaction_service.tokens.messages import Counter, counter_for
 from tests.inprocess import Service
 from tests.transcripts import anthropic_transcript
+from tests.unit.engine.context_rules import openai_violations
 from tests.unit.engine.context_rules_anthropic import anthropic_violations
 from tests.unit.engine.strategies_anthropic import flat
 
@@ -82,12 +83,48 @@ def test_context__anthropic_conversation__has_system_apart_and_the_messages_as_t
     assert [one["role"] for one in stored] == ["user", "assistant"] * 4
 
 
-def test_context__other_format__is_a_mismatch(service: Service) -> None:
+def test_context__other_format_without_equal__is_a_mismatch_that_names_it(service: Service) -> None:
     path = create(service, *round_(1))
 
     (error,) = service.get(f"{path}/context?format=openai", status=400)["errors"]
     assert (error["code"], error["attr"]) == ("format_mismatch", "format")
+    assert "position 2: a part of type `thinking`" in error["detail"]
     assert service.get(f"{path}/context?format=anthropic")["fits"] is True
+
+
+def test_context__other_format__is_the_same_conversation_under_an_etag_of_its_own(service: Service) -> None:
+    path = create(service, user(text("go")), assistant(use("a"), use("b")), user(result("a", 1), result("b", 1)))
+
+    own, other = service.context(path), service.context(path, format="openai")
+    assert openai_violations(other["messages"]) == []
+    assert [message["role"] for message in other["messages"]] == ["system", "user", "assistant", "tool", "tool"]
+    assert (other["system"], other["tools"][0]["function"]["parameters"]) == (None, TOOLS[0]["input_schema"])
+    assert (other["meter"], other["context_version"]) == (own["meter"], own["context_version"])
+    tags = {service.client.get(f"/v1/{path}/context{query}").headers["ETag"] for query in ("", "?format=openai")}
+    assert len(tags) == 2
+
+
+def test_context__openai_conversation_compacted__is_valid_in_anthropic_format(service: Service) -> None:
+    tool = {"type": "function", "function": {"name": "bash", "parameters": {"type": "object"}}}
+    path = service.create(system="Be brief.", tools=[tool], policy=POLICY)
+    for number in range(3):
+        call = {"id": f"a{number}", "type": "function", "function": {"name": "bash", "arguments": "{}"}}
+        service.append(
+            path,
+            {"role": "user", "content": f"Mend module {number}, please. " * 30},
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": call["id"], "content": "found " * 300},
+            {"role": "assistant", "content": f"Module {number} was missing a value. " * 30},
+        )
+    assert service.compact(path)["outcome"] == "applied"
+
+    context = service.context(path, format="anthropic")
+    assert context["summaries"]
+    assert (context["system"], context["tools"]) == (
+        "Be brief.",
+        [{"name": "bash", "input_schema": {"type": "object"}}],
+    )
+    assert anthropic_violations(context["messages"], context["system"]) == []
 
 
 @pytest.mark.parametrize(
