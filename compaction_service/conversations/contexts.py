@@ -126,7 +126,9 @@ def context_read(conversation: Conversation, terms: Terms, target: str | None = 
             "meter": meter(shown, terms),
             "fits": True,
             "degraded": degraded,
-            "context_version": _version(conversation, terms, degraded=degraded),
+            "context_version": _version(
+                conversation, terms, as_stored=not degraded and target in (None, conversation.format)
+            ),
             "summaries": [summary.id for summary in parts.summaries if summary.id],
             "covered": {"from": 1, "to": conversation.covered_to} if conversation.covered_to else None,
             "carried": [entry.position for entry in parts.carried],
@@ -156,11 +158,11 @@ def _counted(fmt: Format, terms: Terms, stored: Parts, cut: Parts) -> Parts:
     )
 
 
-def _version(conversation: Conversation, terms: Terms, *, degraded: bool) -> str:
-    """What usage is reported with. What was cut, or is for another model, is not the context that our sums count: a
-    report about it must not calibrate them."""
-    as_stored = terms.model == conversation.model and not degraded
-    return str(conversation.version) if as_stored else f"{conversation.version}-uncounted"
+def _version(conversation: Conversation, terms: Terms, *, as_stored: bool) -> str:
+    """What usage is reported with. What was cut, is converted, or is for another model is not the context that our sums
+    count: a report about it must not calibrate them."""
+    counted = as_stored and terms.model == conversation.model
+    return str(conversation.version) if counted else f"{conversation.version}-uncounted"
 
 
 def _opening_tokens(fmt: Format, terms: Terms, parts: Parts) -> int:
