@@ -6,6 +6,7 @@ from importlib.util import find_spec
 
 from django.contrib import admin
 from django.urls import include, path
+from django.views.generic import RedirectView
 
 from compaction_service.api import docs, health
 
@@ -18,6 +19,7 @@ APPS = [
 ]
 
 urlpatterns = [
+    path("", RedirectView.as_view(url="/docs")),
     path("healthz", health.healthz),
     path("readyz", health.readyz),
     path("metrics", health.metrics),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import IO, Any
 
 from django.conf import settings
@@ -11,6 +12,8 @@ from rest_framework.parsers import BaseParser
 
 from compaction_service.api.errors import body_too_large
 from compaction_service.engine import jsontext
+
+MOST_DRAINED = 256 * 1024 * 1024  # bytes; who sends more has a broken connection
 
 
 def read_body(request: HttpRequest, limit: int | None = None) -> bytes:
@@ -39,6 +42,18 @@ def read_body(request: HttpRequest, limit: int | None = None) -> bytes:
         raise ParseError("The body ended early.")
     request._body = body  # noqa: SLF001  (where Django keeps a body that was read)
     return bytes(body)
+
+
+def drain(request: HttpRequest) -> None:
+    """Throw away a body that nobody read, within reason: what is left of it would stand before the next request on the
+    same connection, whose client would wait for its answer in vain."""
+    length = request.META.get("CONTENT_LENGTH") or ""
+    if hasattr(request, "_body") or not length.isdigit():
+        return
+    left = min(int(length), MOST_DRAINED)
+    with suppress(OSError):
+        while left > 0 and (chunk := request.META["wsgi.input"].read(min(left, 1 << 16))):
+            left -= len(chunk)
 
 
 class JSONParser(BaseParser):

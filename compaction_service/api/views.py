@@ -17,7 +17,8 @@ from rest_framework.views import APIView
 
 from compaction_service.api import idempotency
 from compaction_service.api.authentication import PlatformKeyAuthentication, StaffAuthentication
-from compaction_service.api.parsers import read_body
+from compaction_service.api.errors import ApiError
+from compaction_service.api.parsers import drain, read_body
 from compaction_service.api.permissions import IsPlatform
 from compaction_service.api.throttling import TenantThrottle
 from tenants.limits import limits_of
@@ -25,6 +26,7 @@ from tenants.models import Tenant
 from tenants.principal import Principal
 from tenants.scope import platform_scope, tenant_scope
 
+WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 METHODS = ("get", "post", "put", "patch", "delete")
 
 
@@ -32,6 +34,7 @@ class View(APIView):
     """DRF's view with one seam: `call` wraps the handler, inside the part that turns exceptions into answers."""
 
     http_method_names = [*METHODS, "head"]
+    write_parameters: ClassVar[frozenset[str]] = frozenset()  # query parameters of methods that write
 
     @property
     def default_response_headers(self) -> dict[str, str]:
@@ -47,6 +50,10 @@ class View(APIView):
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
+        if request.method in WRITES:
+            # `?dry_run=true` beside a body without it would be taken for a wish, and the real thing be done.
+            for name in request.query_params.keys() - self.write_parameters:
+                raise ApiError(400, "unknown_parameter", "No query parameter of this request.", attr=name)
         if "HTTP_TRANSFER_ENCODING" in request.META:
             # DRF takes a request without Content-Length for one without a body, so what came in chunks is measured.
             request.META["CONTENT_LENGTH"] = str(len(read_body(request._request, self.body_limit())))  # noqa: SLF001
@@ -64,6 +71,7 @@ class View(APIView):
             response = self.call(partial(handler, drf_request, *args, **kwargs))
         except Exception as exc:  # noqa: BLE001  (the one place that turns exceptions into answers)
             response = self.handle_exception(exc)
+        drain(request)
         self.response = self.finalize_response(drf_request, response, *args, **kwargs)
         return self.response
 

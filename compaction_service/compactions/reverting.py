@@ -34,6 +34,8 @@ def compaction_revert(tenant: Tenant, compaction_id: uuid.UUID) -> Compaction:
         .order_by("-id")
         .first()
     )
+    if compaction.reverted_at is not None:
+        raise ApiError(409, "not_newest", "It was reverted already.")
     if newest is None or newest.id != compaction.id:
         raise ApiError(409, "not_newest", "Only the newest applied compaction can be reverted.")
     if newest.nodes.filter(state=NodeState.STALE).exists():

@@ -121,7 +121,7 @@ def model_for(name: str, context_window: int | None) -> tuple[ModelSpec, Window]
     try:
         spec = model_get(name) if context_window is None else model_known(name) or unlisted(name)
     except UnknownModel as unknown:
-        raise model_unknown(unknown, " Or give its `context_window`.") from None
+        raise model_unknown(unknown, " A model that is not listed needs its `context_window`.") from None
     try:
         return spec, window_for(context_window, spec)
     except WindowUnknown:

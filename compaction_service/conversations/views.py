@@ -147,6 +147,7 @@ class ConversationDetail(TenantView):
 
 class MessageList(TenantView):
     scopes = {"GET": "read", "POST": "write", "DELETE": "write"}
+    write_parameters = frozenset({"from"})  # of the rewind
 
     @extend_schema(
         operation_id="messages_list",

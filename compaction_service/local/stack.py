@@ -159,7 +159,9 @@ def _locked(data_dir: Path) -> Iterator[None]:
         except OSError:
             file.seek(0)
             owner = file.read().strip()
-            raise StackError(f"A stack already runs here (process {owner}); see {data_dir / ACCOUNTS}.") from None
+            raise StackError(
+                f"A stack already runs here (process {owner}); see {data_dir / ACCOUNTS}. `kill {owner}` stops it."
+            ) from None
         file.truncate(0)
         file.write(str(os.getpid()))
         file.flush()

@@ -113,3 +113,14 @@ def test_work__wake_up_lost__the_sweep_finds_it(
     service.post(f"{path}/compactions", status=202)
     context = api.get(f"/{path}/context", params={"wait": 20, "wait_for": "idle"}).json()
     assert context["covered"]["from"] == 1
+
+
+def test_refused_body__of_a_kept_connection__does_not_stand_before_the_next_request(api: httpx.Client) -> None:
+    huge = b'{"model": "' + b"x" * (33 * 1024 * 1024) + b'"}'
+    refused = api.post("/conversations", content=huge, headers={"Content-Type": "application/json"})
+    assert refused.status_code == 413
+    assert api.get("/conversations", timeout=20).status_code == 200
+
+    wrong = {"Content-Type": "application/json", "Authorization": "Bearer ck_wrong"}
+    assert api.post("/conversations", content=huge[: 2**20], headers=wrong).status_code == 401
+    assert api.get("/conversations", timeout=20).status_code == 200

@@ -260,3 +260,10 @@ def test_text__of_any_kind__comes_back_as_it_came(service: Service) -> None:
     service.append(path, *turn("Next"))
     assert service.compact(path)["outcome"] == "applied"
     assert_sound(service, path)
+
+
+def test_write__unknown_query_parameter__is_refused_and_does_nothing(service: Service) -> None:
+    path = service.create()
+    told = service.post(f"{path}/compactions?dry_run=true", status=400)
+    assert (told["errors"][0]["code"], told["errors"][0]["attr"]) == ("unknown_parameter", "dry_run")
+    assert service.compactions(path) == []

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 
 from sentencex import segment
 
@@ -69,18 +70,18 @@ def _joins(left: str, right: str) -> bool:
     )
 
 
-def pieces(text: str, size: int) -> list[str]:
-    """The text in pieces of at most `size` characters, cut after a line, else at a blank, else at any safe place.
-    Joined they give the text again."""
+def pieces(text: str, size: int, marks: Sequence[str] = ("\n", " ")) -> list[str]:
+    """The text in pieces of at most `size` characters, cut after the first of `marks` that is in a piece's second half
+    (a line, a blank), else at any safe place. Joined they give the text again."""
     out = []
     start = 0
     while len(text) - start > size:
         end = start + size
         half = start + size // 2
-        for mark in ("\n", " "):
+        for mark in marks:
             found = text.rfind(mark, half, end)
             if found >= 0:
-                end = found + 1
+                end = found + len(mark)
                 break
         else:
             end = max(edge(text, end), start + 1)
@@ -90,6 +91,10 @@ def pieces(text: str, size: int) -> list[str]:
     return out
 
 
+# A long line is cut where a sentence seems to end: a sentence in two pieces would come back in two places.
+_SENTENCE_EDGES = (". ", "! ", "? ", "。", "！", "？", "; ", " ")
+
+
 def sentences(text: str) -> list[str]:
     """The sentences of a text, stripped and never blank; a line break always ends one, as in lists, code and logs."""
     text = clean(text)
@@ -97,7 +102,7 @@ def sentences(text: str) -> list[str]:
         text = _ESCAPES.sub("", text)
     out: list[str] = []
     for line in text.splitlines():
-        for piece in pieces(_ODD_BLANKS.sub(" ", line), PIECE_CHARS):
+        for piece in pieces(_ODD_BLANKS.sub(" ", line), PIECE_CHARS, _SENTENCE_EDGES):
             found = segment("en", piece) if _INNER_END.search(piece) else (piece,)
             out += [s for s in map(str.strip, found) if s]
     return out

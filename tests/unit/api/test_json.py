@@ -89,16 +89,24 @@ def test_parser__no_body__is_an_empty_object(client: Client) -> None:
     assert client.generic("POST", "/echo").json() == {}
 
 
-class _Unread(BytesIO):
-    def read(self, *_args: Any) -> bytes:
-        raise AssertionError("The body was read.")
+class _Counted(BytesIO):
+    most = 0
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        self.most = max(self.most, len(self.getbuffer()) if size is None or size < 0 else size)
+        return super().read(size)
 
 
-def test_body__declared_longer_than_the_limit__is_a_413_before_it_is_read(client: Client, settings: Any) -> None:
+def test_body__declared_longer_than_the_limit__is_a_413_and_never_held_as_a_whole(
+    client: Client, settings: Any
+) -> None:
     settings.MAX_BODY_BYTES = 2000
-    body = {"wsgi.input": _Unread(), "CONTENT_LENGTH": "2001", "CONTENT_TYPE": "application/json"}
+    stream = _Counted(b" " * 1_000_000)
+    body = {"wsgi.input": stream, "CONTENT_LENGTH": "1000000", "CONTENT_TYPE": "application/json"}
     response = client.generic("POST", "/echo", **body)  # type: ignore[arg-type]
     assert (response.status_code, response.json()["errors"][0]["code"]) == (413, "request_too_large")
+    assert stream.most <= 65536
+    assert stream.tell() == 1_000_000  # nothing of it is left before the next request
 
 
 @pytest.mark.parametrize(("size", "status"), [(2000, 200), (2001, 413), (90_000, 413)])

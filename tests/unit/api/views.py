@@ -67,6 +67,7 @@ class WorkView(TenantView):
     """Makes a key; `?then=` says how it ends."""
 
     scopes = {"GET": "read", "POST": "write"}
+    write_parameters = frozenset({"then", "a"})
 
     def get(self, _request: Request) -> Response:
         return Response({"tenant": current_tenant(), "keys": ApiKey.objects.count()})

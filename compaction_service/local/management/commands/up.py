@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 from django.core.management.base import BaseCommand, CommandError
 
 from compaction_service.local.errors import StackError
-from compaction_service.local.stack import ACCOUNTS, DATA_DIR, Stack, running_stack
+from compaction_service.local.stack import ACCOUNTS, DATA_DIR, USUAL_PORT, Stack, running_stack
 
 CHECK_S = 0.5
 
@@ -37,6 +37,8 @@ class Command(BaseCommand):
 
     def _greet(self, stack: Stack) -> None:
         up = stack.accounts
+        if not os.environ.get("PORT") and not stack.base_url.endswith(f":{USUAL_PORT}"):
+            self.stdout.write(f"\n  Port {USUAL_PORT} is taken: another one was chosen. PORT=... names one.")
         self.stdout.write(
             f"\n  API       {up['api_base']}"
             f"\n  API key   {up['api_key']}"

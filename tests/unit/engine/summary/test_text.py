@@ -85,3 +85,8 @@ def test_edge__inside_a_cluster__moves_before_it() -> None:
 )
 def test_words__several_scripts__words_or_pairs(text: str, expected: list[str]) -> None:
     assert words(text) == expected
+
+
+def test_sentences__line_of_many_short_ones__cuts_none_of_them() -> None:
+    given = [f"Item {n} costs {n * 7} euros and must stay in stock." for n in range(200)]
+    assert sentences(" ".join(given)) == given
