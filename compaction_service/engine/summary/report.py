@@ -17,7 +17,8 @@ MAX_TEXT = 200  # characters of one entry
 _MIN_REQUEST_WORDS = 3  # "ok, thanks" says nothing that could be dropped
 _AROUND = "\"'()[]{}<>*_`,.;:!?\u2018\u2019\u201c\u201d\xab\xbb\u2026"
 _INSIDE = dict.fromkeys(map(ord, "-'\u2019"))
-_SAID_AGAIN = 0.6  # of a request's words; so many in the summary, and it is in it
+_SAID_AGAIN = 0.6  # of a request's words and of what it names; so many in the summary, and it is in it
+_FIRST_CHARS, _FIRST_LEAST = 2000, 20  # where the first sentence is looked for, and how long it must be to tell
 
 
 class Dropped(TypedDict):
@@ -68,13 +69,13 @@ def _names(sentence: str) -> Iterator[str]:
 def dropped_content(messages: Sequence[SpanMessage], summary_text: str) -> list[Dropped]:
     """User requests and key identifiers of the span that are not in the summary, by position, at most 100.
 
-    A request is in it when most of its words are. Key identifiers are those that users and the agent wrote, in text
-    or in calls; what only tools printed is not counted."""
+    A request is in it when its first sentence is, or most of its words and of what it names. Key identifiers are those
+    that users and the agent wrote, in text or in calls; what only tools printed is not counted."""
     summary_words = set(words(summary_text))
     out: list[Dropped] = []
     seen: set[str] = set()
     for message in messages:
-        if message.request and not _is_said(text := "\n".join(message.texts("text")), summary_words):
+        if message.request and not _is_said(text := "\n".join(message.texts("text")), summary_text, summary_words):
             out.append({"position": message.position, "kind": "request", "text": clean(text).strip()[:MAX_TEXT]})
         for text in (*message.texts("text"), *map(call_values, message.texts("call"))):
             for term in terms(clean(text)):
@@ -87,6 +88,15 @@ def dropped_content(messages: Sequence[SpanMessage], summary_text: str) -> list[
     return sorted(out[:MAX_DROPPED], key=lambda dropped: dropped["position"])
 
 
-def _is_said(request: str, summary_words: set[str]) -> bool:
+def _is_said(request: str, summary_text: str, summary_words: set[str]) -> bool:
+    """Whether its first sentence is there word for word, or most of its words and most of the things it names: requests
+    of one kind share their words, and are told apart by what they are about."""
     distinct = set(words(request))
-    return len(distinct) < _MIN_REQUEST_WORDS or len(distinct & summary_words) >= _SAID_AGAIN * len(distinct)
+    if len(distinct) < _MIN_REQUEST_WORDS:
+        return True
+    first = next(iter(sentences(clean(request)[:_FIRST_CHARS])), "")
+    if len(first) >= _FIRST_LEAST and first in summary_text:
+        return True
+    named = {term.text for term in terms(clean(request))}
+    most_named = not named or sum(name in summary_text for name in named) >= _SAID_AGAIN * len(named)
+    return most_named and len(distinct & summary_words) >= _SAID_AGAIN * len(distinct)

@@ -56,6 +56,20 @@ def test_dropped_content__request_and_identifiers_not_in_the_summary__told_with_
     ]
 
 
+def test_dropped_content__request_like_one_that_was_kept__is_told_by_what_it_names() -> None:
+    asked = [f"Step {n}: read src/part_{n}.py and check it against this list of prices." for n in (1, 2)]
+    messages = [said(number, "user", text) for number, text in enumerate(asked, 1)]
+    told = dropped_content(messages, f"## Overall Goal\n- {asked[0]}")
+    assert [(one["position"], one["kind"]) for one in told] == [(2, "request"), (2, "identifier")]
+
+
+def test_dropped_content__long_request_whose_first_sentence_is_kept__is_not_told() -> None:
+    messages = [
+        said(1, "user", "Rename the customer table to client everywhere. " + "Mind every place it is named in. " * 30)
+    ]
+    assert dropped_content(messages, "- Rename the customer table to client everywhere.") == []
+
+
 def test_dropped_content__chinese_request__told() -> None:
     messages = dialogue("请把客户表改名为用户表，不要动生产数据库")
     assert dropped_content(messages, "用户要求修改数据")[0]["kind"] == "request"
