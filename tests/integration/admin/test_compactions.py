@@ -95,7 +95,7 @@ def test_revert__twice__is_refused_in_words(root: Client, made: Made) -> None:
     compaction = made.compact()
     root.post(path(compaction, "revert"))
     page = root.post(path(compaction, "revert"), follow=True).content.decode()
-    assert "Only the newest applied compaction can be reverted." in page
+    assert "It was reverted already." in page
 
 
 def test_cancel__queued__ends_it(root: Client, made: Made) -> None:
