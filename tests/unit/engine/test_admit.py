@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +14,7 @@ from hypothesis import strategies as st
 from compaction_service.engine import formats, jsontext
 from compaction_service.engine.admit import Admission, Ledger, abandon, admit, ledger_of
 from compaction_service.engine.types import Answer, Call, Entry, Facts, MessageError
+from tests.transcripts import FOLDER
 
 USER = Facts("user", request=True)
 SAID = Facts("assistant")
@@ -218,8 +217,7 @@ def test_admit__result_that_leaves_a_call_open__interrupts_it_only_with_a_reques
 
 
 def transcripts() -> Iterator[dict[str, Any]]:
-    folder = Path(os.environ.get("TRANSCRIPTS", "transcripts"))
-    files = sorted(folder.glob("*.jsonl"))
+    files = sorted(FOLDER.glob("*.jsonl"))
     if not files:
         pytest.skip("no transcripts: set TRANSCRIPTS to a folder of *.jsonl conversations")
     for file in files:
