@@ -39,6 +39,9 @@ from compaction_service.engine.formats.base import Format
 from compaction_service.engine.types import JSON, MessageError
 from compaction_service.usage.services import day_add
 from tenants.models import Tenant
+from tenants.statements import Insert
+
+_INSERT = Insert(Message)
 
 
 @dataclass(frozen=True)
@@ -119,7 +122,7 @@ def append_once(conversation: Conversation, tenant: Tenant, batch: Batch) -> App
 
     if not commit(conversation, *changed):
         return None
-    Message.objects.bulk_create(rows)
+    _INSERT.run(rows)
     masking.store(conversation, masks)
     for position, tokens in extra.items():
         Message.objects.filter(conversation_id=conversation.id, position=position).update(

@@ -82,25 +82,43 @@ def _savings(fmt: Format, counter: Counter, made: Draft, facts: Facts) -> Iterab
         )
 
 
-def entry_of(row: dict[str, Any]) -> Entry:
-    """An `Entry` from `Message.objects.values(*ENTRY_FIELDS)` or `values(*PLANNING_FIELDS)`."""
-    body = row.get("body")
+def entry_from(
+    position: int,
+    role: str,
+    calls: list[Any],
+    answers: list[Any],
+    request: bool,
+    tokens: int,
+    chars: int,
+    extra_tokens: int,
+    masked: list[int],
+    pinned: bool,
+    abandoned: bool,
+    body: str | None = None,
+) -> Entry:
+    """An `Entry` from the values of `ENTRY_FIELDS` or `PLANNING_FIELDS`, in their order."""
     return Entry(
-        position=row["position"],
+        position=position,
         facts=Facts(
-            role=row["role"],
-            calls=tuple(Call(*call) for call in row["calls"]),
-            answers=tuple(Answer(*answer) for answer in row["answers"]),
-            request=row["request"],
+            role=role,
+            calls=tuple(Call(*call) for call in calls),
+            answers=tuple(Answer(*answer) for answer in answers),
+            request=request,
         ),
-        tokens=row["tokens"],
-        chars=row["chars"],
-        extra_tokens=row["extra_tokens"],
-        masked=tuple(row["masked"]),
-        pinned=row["pinned"],
-        abandoned=row["abandoned"],
+        tokens=tokens,
+        chars=chars,
+        extra_tokens=extra_tokens,
+        masked=tuple(masked),
+        pinned=pinned,
+        abandoned=abandoned,
         body=None if body is None else jsontext.loads(body),
     )
+
+
+def entry_of(row: dict[str, Any]) -> Entry:
+    """An `Entry` from `Message.objects.values(...)` of at least `PLANNING_FIELDS`."""
+    values: dict[str, Any] = {name: row.get(name) for name in ENTRY_FIELDS}
+    return entry_from(**values)
 
 
 def answers_of(facts: Facts) -> list[list[Any]]:

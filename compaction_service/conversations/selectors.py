@@ -13,11 +13,32 @@ from django.db.models import Q, QuerySet
 from compaction_service.api.errors import ApiError
 from compaction_service.compactions.models import Summary as Node
 from compaction_service.conversations.models import Conversation, Message
-from compaction_service.conversations.rows import ENTRY_FIELDS, PLANNING_FIELDS, entry_of
+from compaction_service.conversations.rows import ENTRY_FIELDS, PLANNING_FIELDS, entry_from, entry_of
 from compaction_service.engine import jsontext
 from compaction_service.engine.exchanges import exchange_at, group
 from compaction_service.engine.projection import Parts
 from compaction_service.engine.types import Entry, Summary
+from tenants.statements import Select
+
+# Read with every append and every context.
+_BY_ID = Select(Conversation, "id = %s"), Select(Conversation, "id = %s", ending="for update")
+_BY_EXTERNAL_ID = (
+    Select(Conversation, "external_id = %s"),
+    Select(Conversation, "external_id = %s", ending="for update"),
+)
+_SHOWN = "conversation_id = %s and (erased_at is null or body <> '') and "
+_TAIL = _SHOWN + "position > %s"
+_TAIL_AND_CARRIED = _SHOWN + "(position > %s or position = any(%s))"
+
+
+def _shown(names: Sequence[str]) -> tuple[Select[Message], Select[Message]]:
+    return (
+        Select(Message, _TAIL, ending="order by position", names=names),
+        Select(Message, _TAIL_AND_CARRIED, ending="order by position", names=names),
+    )
+
+
+_WITH_BODIES, _WITHOUT_BODIES = _shown(ENTRY_FIELDS), _shown(PLANNING_FIELDS)
 
 
 def by_ref(ref: str) -> Q:
@@ -26,21 +47,29 @@ def by_ref(ref: str) -> Q:
         return Q(pk__in=[])
     if ref.startswith("ext:"):
         return Q(external_id=ref[4:])
-    try:
-        return Q(id=uuid.UUID(ref))
-    except ValueError:
-        return Q(pk__in=[])
+    identifier = _uuid(ref)
+    return Q(pk__in=[]) if identifier is None else Q(id=identifier)
 
 
 def conversation_get(ref: str, *, lock: bool = False) -> Conversation:
     """One conversation of the tenant in scope, locked for update if asked. Raises `ApiError` 404."""
-    found: QuerySet[Conversation] = Conversation.objects.all()
-    if lock:
-        found = found.select_for_update()
-    conversation = found.filter(by_ref(ref)).first()
-    if conversation is None:
+    found: list[Conversation] = []
+    if "\0" in ref:  # PostgreSQL cannot be asked about it
+        pass
+    elif ref.startswith("ext:"):
+        found = _BY_EXTERNAL_ID[lock].rows(ref[4:])
+    elif (identifier := _uuid(ref)) is not None:
+        found = _BY_ID[lock].rows(identifier)
+    if not found:
         raise ApiError(404, "not_found", "No such conversation.")
-    return conversation
+    return found[0]
+
+
+def _uuid(text: str) -> uuid.UUID | None:
+    try:
+        return uuid.UUID(text)
+    except ValueError:
+        return None
 
 
 def message_get(conversation: Conversation, position: int) -> Message:
@@ -66,16 +95,12 @@ class Shown:
 
 def shown_entries(conversation: Conversation, *, bodies: bool) -> Shown:
     """What the context shows of the stored messages, in one query; without bodies for planning."""
-    shown = Q(position__gt=conversation.covered_to)
+    tail, tail_and_carried = _WITH_BODIES if bodies else _WITHOUT_BODIES
     if conversation.carried:
-        shown |= Q(position__in=conversation.carried)
-    rows = (
-        messages_of(conversation.id)
-        .filter(shown)
-        .order_by("position")
-        .values(*(ENTRY_FIELDS if bodies else PLANNING_FIELDS))
-    )
-    entries = [entry_of(row) for row in rows]
+        rows = tail_and_carried.tuples(conversation.id, conversation.covered_to, conversation.carried)
+    else:
+        rows = tail.tuples(conversation.id, conversation.covered_to)
+    entries = [entry_from(*row) for row in rows]
     cut = next((i for i, e in enumerate(entries) if e.position > conversation.covered_to), len(entries))
     return Shown(tuple(entries[:cut]), tuple(entries[cut:]))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Protocol
 
 from django.utils import timezone
@@ -11,6 +12,7 @@ from compaction_service.conversations.models import Conversation
 from compaction_service.engine.formats.base import NO_RESULT, Format
 from compaction_service.engine.types import Call, Entry, OpenCall
 from compaction_service.tokens.messages import Counter
+from tenants.statements import Update
 
 # All that append, apply, revert and edits may change. Written together: one list cannot be forgotten.
 STATE = (
@@ -28,10 +30,14 @@ def commit(conversation: Conversation, *fields: str) -> bool:
     False: somebody did; nothing was written.
     """
     revision, conversation.updated_at = conversation.revision, timezone.now()
-    values = {name: getattr(conversation, name) for name in (*STATE, *fields, "updated_at")}
-    won = Conversation.objects.filter(id=conversation.id, revision=revision).update(revision=revision + 1, **values)
     conversation.revision = revision + 1
-    return won == 1
+    return _update(fields).run(conversation, conversation.id, revision) == 1
+
+
+@cache
+def _update(fields: tuple[str, ...]) -> Update:
+    """Written with every append."""
+    return Update(Conversation, (*STATE, *fields, "revision", "updated_at"), "id = %s and revision = %s")
 
 
 def synthetic_tokens(fmt: Format, counter: Counter, calls: Sequence[Call | OpenCall]) -> int:
