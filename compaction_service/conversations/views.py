@@ -173,7 +173,7 @@ class MessageList(TenantView):
         examples=[APPEND, APPENDED],
     )
     def post(self, request: Request, ref: str) -> Response:
-        given = validated(MessagesIn(data=request.data))
+        given = MessagesIn.valid(request.data)
         with_context = given.pop("return_context")
         given["details"] = details_of(given.get("details", []))
         done = messages_append(tenant=self.tenant, ref=ref, request=AppendRequest(**given))

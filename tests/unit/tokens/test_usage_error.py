@@ -43,7 +43,7 @@ class Recorded:
         return 0.0 if self.charged < SMALL and off <= TOLERATED else off / self.charged
 
 
-def _recorded() -> Iterator[Recorded]:
+def recorded_requests() -> Iterator[Recorded]:
     for path in sorted(FOLDER.glob("*.jsonl")):
         for line in path.read_text(encoding="utf-8").split("\n"):
             conversation = json.loads(line) if line else {}
@@ -89,7 +89,7 @@ def _told_in_full(conversation: dict[str, Any]) -> bool:
 
 @pytest.fixture(scope="module")
 def recorded() -> list[Recorded]:
-    return list(_recorded())
+    return list(recorded_requests())
 
 
 @pytest.mark.parametrize(("method", "target"), [("exact", 0.01), ("estimate", 0.12)])
