@@ -11,7 +11,7 @@ MANAGE := $(PY) manage.py
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
-.PHONY: help up demo test test-slow test-browser lint format types migrations schema schema-check client docker-check \
+.PHONY: help up demo test test-slow test-browser bench bench-big lint format types migrations schema schema-check client docker-check \
 	check lock audit clean
 
 help: ## List the targets
@@ -40,6 +40,12 @@ test-slow: $(READY) ## Run the tests that take minutes
 
 test-browser: $(READY) ## Run the admin in a real Chromium
 	@$(PY) -m pytest -m browser $(ARGS)
+
+bench: $(READY) ## Measure what the service costs (ARGS="--only requests.cpu"); docs/benchmarks.md
+	@$(PY) -m tests.bench $(ARGS)
+
+bench-big: $(READY) ## The same with 10 million messages stored
+	@$(PY) -m tests.bench --big $(ARGS)
 
 lint: $(READY) ## Style, formatting, templates, import rules
 	@.venv/bin/ruff check .

@@ -29,6 +29,7 @@ READY_TIMEOUT_S = 90
 READY_POLL_S = 0.1
 STOP_GRACE_S = 10
 SERVICES = ("web", "worker", "beat")
+ARENAS = "2"  # glibc keeps an arena for each of many threads otherwise, a tenth of the memory; so in the image
 DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # a proxy cannot reach our own loopback address
 
 
@@ -56,7 +57,7 @@ class Stack:
         self.services[service] = self.group.start(
             service,
             [sys.executable, "-m", *self._command(service)],
-            env=self.env,
+            env={"MALLOC_ARENA_MAX": ARENAS, **self.env},
             cwd=BASE_DIR,
             stop_signal=signal.SIGTERM,
             inherit=[self.listener.fileno()] if service == "web" else (),

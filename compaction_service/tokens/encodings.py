@@ -58,9 +58,9 @@ def encoding(name: str) -> tiktoken.Encoding:
 
 
 def warm() -> None:
-    """Load every encoding now (about a second), so that no request has to."""
-    for name in NAMES:
-        encoding(name)
+    """Load the encoding of most models now, so that no request has to. Others wait for the first that needs them
+    (a third of a second, once per process): each takes memory."""
+    encoding(O200K)
 
 
 def _load(name: str) -> tiktoken.Encoding:
