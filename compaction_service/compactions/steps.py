@@ -127,7 +127,7 @@ class Noted:
 
 @dataclass(frozen=True)
 class Result:
-    """What a pass came to. Exactly one of the five: `error`, `rejected`, `noted`, `more` (text to go on from), `final`."""
+    """What a pass came to. Exactly one of `error`, `rejected`, `noted`, `more` (text to go on from), `final`."""
 
     spent: Spent
     read: tuple[int, int] | None = None  # first and last position in the input

@@ -34,7 +34,8 @@ _NOTE_WORDS = (
     ("open question", ("open question", "not sure whether")),
     ("fact", ("my name is",)),
 )
-_MESSAGE = re.compile(r'<message position="(\d+)" role="(?:user|assistant)"[^>]*>\n(.*?)\n</message>', re.DOTALL)
+_MESSAGE = re.compile(r'<message position="(\d+)" role="\w+"[^>]*>\n(.*?)\n</message>', re.DOTALL)
+_MARK = re.compile(r"</?[^<>]{1,80}>")
 _KNOWN = re.compile(r"^(\d+)\. \[.*?\] (.*)$", re.MULTILINE)
 _LONG_WORD = re.compile(r"\w{5,40}")
 
@@ -108,7 +109,7 @@ def read(body: dict[str, Any]) -> Ask:
 def notes(body: dict[str, Any]) -> str | None:
     """The notes of the transcript, if the prompt asks for notes: sentences that say outright what they are.
 
-    A correction replaces the known note that shares most words with it.
+    Whoever says them, tools too. A correction replaces the known note that shares most words with it.
     """
     texts = prompt_texts(body)
     if not texts or _NOTE_FORM not in texts[0]:
@@ -118,7 +119,7 @@ def notes(body: dict[str, Any]) -> str | None:
     ]
     lines = []
     for position, text in _MESSAGE.findall(_marked_in("transcript", texts)):
-        for sentence in re.split(r"(?<=[.!?])\s+|\n", text):
+        for sentence in re.split(r"(?<=[.!?])\s+|\n", _MARK.sub("", text)):
             kind = next((kind for kind, cues in _NOTE_WORDS if any(cue in sentence.lower() for cue in cues)), None)
             if kind is None:
                 continue

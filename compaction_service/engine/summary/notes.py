@@ -115,7 +115,7 @@ def _bounded(notes: Sequence[Note], budget: int, count: Count) -> tuple[tuple[No
     kept: set[int] = set()
     best = sorted(range(len(notes)), key=lambda i: (-notes[i].importance, -notes[i].positions[-1], i))
     for i in best:
-        tokens = count(f"\n- {notes[i].line}") + 1
+        tokens = count(f"\n- {notes[i].line}")
         if tokens <= left:
             kept.add(i)
             left -= tokens
