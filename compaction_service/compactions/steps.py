@@ -203,7 +203,7 @@ def _ask(step: Step, model: Model) -> Result:
     if step.kind == PassKind.NOTES:
         shown = [message for message in step.unread if chunk and message.position in chunk.positions]
         answer = acceptance.Answer(done.text, done.finish_reason, done.tool_calls)
-        heard = notes_answer.read(answer, shown, len(step.ledger.notes))
+        heard = notes_answer.read(answer, shown, step.ledger.notes)
         if isinstance(heard, str):
             return Result(spent, read=read, last_chunk=last, rejected=heard)
         return _noted(step, spent, read, heard.found, heard.not_borne_out, last=last)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .accept import Answer, Reason, is_refusal, unfinished, unwrap
 from .notes import KINDS, Found, Kind, Note, note
@@ -39,12 +39,12 @@ class Noted:
     not_borne_out: list[Note]
 
 
-def read(answer: Answer, messages: Sequence[SpanMessage], known: int) -> Noted | Reason:
+def read(answer: Answer, messages: Sequence[SpanMessage], known: Sequence[Note]) -> Noted | Reason:
     """The notes in an answer, or why it is refused.
 
-    `messages`: what the model was shown; `known`: how many notes, numbered from 1. A note stays only where the messages
-    it names were shown, hold its names and numbers, and share words with it; a decision, commitment, preference or
-    correction also needs one in which a user or the agent speaks, for a tool's result takes none.
+    `messages` and `known`: what the model was shown, the notes numbered from 1. A note stays only where the messages it
+    names were shown, hold its names and numbers, and share words with it. Of a decision, commitment, preference or
+    correction what users and the agent said in them must do so: a tool's result takes none, and replaces none.
     """
     if fault := unfinished(answer):
         return fault
@@ -60,15 +60,18 @@ def read(answer: Answer, messages: Sequence[SpanMessage], known: int) -> Noted |
     kept: list[Found] = []
     dropped: list[Note] = []
     for line in text.splitlines()[:_MOST]:
-        one = _parse(line, shown.keys(), known)
+        one = _parse(line, shown.keys(), len(known))
         if one is None:
             continue
         for position in one.note.positions:
             seen.setdefault(position, _Shown.of(shown[position]))
-        if _is_borne_out(one.note, [seen[position] for position in one.note.positions]):
-            kept.append(one)
-        else:
+        named = [seen[position] for position in one.note.positions]
+        said = _is_borne_out(one.note, [message.said for message in named])
+        if not said and (one.note.kind in _SPOKEN or not _is_borne_out(one.note, [message.all for message in named])):
             dropped.append(one.note)
+            continue
+        weaker = tuple(i for i in one.replaces if said or known[i].kind not in _SPOKEN)
+        kept.append(Found(one.note, weaker))
     if kept or (not dropped and _says_none(text)):
         return Noted(kept, dropped)
     return "no_notes"
@@ -107,27 +110,40 @@ def _numbers(pattern: re.Pattern[str], head: str) -> list[int]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Shown:
-    """A message as the model read it, for looking things up."""
+class _Text:
+    """A text for looking things up."""
 
     text: str
     words: frozenset[str]
-    spoken: bool
+
+    @classmethod
+    def of(cls, text: str) -> _Text:
+        lower = text.casefold()
+        return cls(lower, frozenset(words(lower)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """A message as the model read it, and of it what a user or the agent said: texts and calls, no results."""
+
+    all: _Text
+    said: _Text
 
     @classmethod
     def of(cls, message: SpanMessage) -> _Shown:
-        text = render_message(message).casefold()
-        spoken = message.role in ("user", "assistant") and any(message.texts("text", "call"))
-        return cls(text, frozenset(words(text)), spoken)
+        speaks = message.role in ("user", "assistant")
+        said = tuple(part for part in message.parts if speaks and part.kind in ("text", "call"))
+        whole, spoken = _Text.of(render_message(message)), _Text("", frozenset())
+        if said:
+            spoken = whole if said == message.parts else _Text.of(render_message(replace(message, parts=said)))
+        return cls(whole, spoken)
 
 
-def _is_borne_out(one: Note, messages: Sequence[_Shown]) -> bool:
-    if one.kind in _SPOKEN and not any(message.spoken for message in messages):
-        return False
+def _is_borne_out(one: Note, texts: Sequence[_Text]) -> bool:
     # A digit may stand for a word ("three days"); longer numbers and names must be there as they are.
     names = [term.text.casefold() for term in terms(one.text) if term.kind != "number" or len(term.text) > 1]
-    if not all(any(name in message.text for message in messages) for name in names):
+    if not all(any(name in text.text for text in texts) for name in names):
         return False
     telling = {word for word in words(one.text) if len(word) > 3 or not word.isascii()} or set(words(one.text))
-    shared = sum(any(word in message.words for message in messages) for word in telling)
+    shared = sum(any(word in text.words for text in texts) for word in telling)
     return shared >= max(1, _BORNE_OUT * len(telling))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from .cues import CUES
+from .lexicon import QUESTION_ENDS
 from .notes import Found, Kind, Note, note
 from .span import SpanMessage
 from .text import sentences, words
@@ -58,8 +59,10 @@ def _said(messages: Sequence[SpanMessage]) -> Iterator[Note]:
 
 
 def _kind(sentence: str) -> Kind | None:
+    """What the sentence says outright to be; what is asked is an open question or nothing."""
     lower = sentence.casefold().replace("\u2019", "'")
-    return next((kind for kind, cue in CUES if cue.search(lower)), None)
+    kind = next((kind for kind, cue in CUES if cue.search(lower)), None)
+    return None if sentence.endswith(QUESTION_ENDS) and kind != "open_question" else kind
 
 
 def _telling(text: str) -> frozenset[str]:

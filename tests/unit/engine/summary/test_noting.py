@@ -52,6 +52,10 @@ def test_noted__says_outright_what_it_is__is_a_note_of_that_kind(kind: str, text
         "What is a decisional matrix about?",
         "The predecision phase ended.",
         "Decision made.",
+        "What sparked your decision to start this initiative?",
+        "Do we know why they decided to leave it?",
+        "Correction d'un bug avec les calculs de coût.",
+        "The radio is no longer in superposition.",
         "",
     ],
 )
