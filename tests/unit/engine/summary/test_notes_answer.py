@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -167,6 +168,16 @@ def test_prompt__hostile_texts__data_cannot_leave_its_markup(text: str) -> None:
     (prompt.system + prompt.user).encode()
     assert prompt.user.count("</notes>") == 1
     assert prompt.user.count("<transcript>\nTRANSCRIPT\n</transcript>") == 1
+
+
+def test_docs__notes_of_the_shown_context__are_in_the_form() -> None:
+    page = (Path(__file__).parents[4] / "docs/summaries.md").read_text(encoding="utf-8")
+    lines = [line for line in page.splitlines() if line.startswith("- [") and "!" in line and "@" in line]
+    assert len(lines) == 4
+    every = [said(n, "user", page) for n in range(1, 70)]
+    result = read(Answer("\n".join(lines), "stop"), every, ())
+    assert isinstance(result, Noted)
+    assert [f"- {one.note.line}" for one in result.found] == lines
 
 
 def test_prompt__notes__form_room_and_rules() -> None:
