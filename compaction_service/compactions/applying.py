@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from compaction_service.compactions import chains
 from compaction_service.compactions.chains import Chain
 from compaction_service.compactions.ending import end
@@ -13,6 +16,8 @@ from compaction_service.compactions.steps import Final
 from compaction_service.conversations.models import Conversation
 from compaction_service.conversations.state import measure
 from compaction_service.conversations.terms import Terms, breakdown
+from compaction_service.engine.summary import notes
+from compaction_service.engine.summary.notes import Note
 
 
 def apply(compaction: Compaction, chain: Chain) -> None:
@@ -66,8 +71,14 @@ def describe(compaction: Compaction, chain: Chain, final: Final) -> None:
     compaction.method = final.method
     compaction.summary, compaction.sections = final.text, final.sections
     compaction.dropped_content, compaction.entities = final.dropped_content, final.entities
-    compaction.notes = [*compaction.notes, *final.notes]
+    compaction.notes = [*compaction.notes, *final.notes, *_carried_on(compaction, final.ledger)]
     compaction.tokens_out = chain.links[-1].tokens
+
+
+def _carried_on(compaction: Compaction, ledger: Sequence[Note]) -> list[dict[str, Any]]:
+    """The ledger as the log tells it: what this span added to it or said again, and what was there before."""
+    first = compaction.span.first
+    return [one for note in ledger for one in notes.logged([note], "new" if note.positions[0] >= first else "carried")]
 
 
 def _target_reached(tokens: int, terms: Terms) -> bool:

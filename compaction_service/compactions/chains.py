@@ -14,6 +14,8 @@ from compaction_service.compactions.steps import Final
 from compaction_service.conversations.terms import Terms
 from compaction_service.engine import formats, jsontext
 from compaction_service.engine.strategies import Link, Merge, next_merge, rolls
+from compaction_service.engine.summary import notes
+from compaction_service.engine.summary.notes import Note
 from compaction_service.ids import uuid7
 
 
@@ -32,6 +34,7 @@ class Draft:
     parts: tuple[str, ...] = ()  # ids of the nodes merged into it
     text: str = ""
     sections: tuple[Any, ...] = ()
+    ledger: tuple[Any, ...] = ()
     chars: int = 0
     method: str = ""
     entities: tuple[str, ...] = ()
@@ -64,7 +67,7 @@ class Chain:
 
 
 def _draft(given: dict[str, Any]) -> Draft:
-    tuples = {name: tuple(given[name]) for name in ("parts", "sections", "entities")}
+    tuples = {name: tuple(given[name]) for name in ("parts", "sections", "ledger", "entities")}
     return Draft(**{**given, **tuples})
 
 
@@ -88,7 +91,8 @@ def started(
 
 def made_of(terms: Terms, conversation_format: str, final: Final) -> Draft:
     """A new draft with this content, counted as the context will show it; its span is the caller's."""
-    shown = formats.get(conversation_format).summary_message(final.text, terms.policy.summary_prefix)
+    text = notes.joined(final.text, final.ledger)
+    shown = formats.get(conversation_format).summary_message(text, terms.policy.summary_prefix)
     return Draft(
         id=str(uuid7()),
         level=0,
@@ -98,8 +102,9 @@ def made_of(terms: Terms, conversation_format: str, final: Final) -> Draft:
         from_turn=0,
         to_turn=0,
         new=True,
-        text=final.text,
-        sections=tuple(final.sections),
+        text=text,
+        sections=(*final.sections, *([notes.section_of(final.ledger)] if final.ledger else ())),
+        ledger=tuple(notes.as_json(final.ledger)),
         chars=jsontext.chars(shown),
         method=final.method,
         entities=tuple(final.entities),
@@ -133,12 +138,17 @@ def kept(node: Summary) -> Draft:
     )
 
 
-def texts_of(chain: Chain, merge: Merge) -> list[str]:
-    """The texts a merge is made of, oldest first."""
+def parts_of(chain: Chain, merge: Merge) -> list[tuple[str, tuple[Note, ...]]]:
+    """What a merge is made of, oldest first: the texts without their ledgers, and these."""
     parts = chain.links[merge.start : merge.end]
-    stored = dict(Summary.objects.filter(id__in=[part.id for part in parts if not part.new]).values_list("id", "text"))
-    by_id = {str(key): text for key, text in stored.items()}
-    return [part.text if part.new else by_id[part.id] for part in parts]
+    stored = Summary.objects.filter(id__in=[part.id for part in parts if not part.new])
+    by_id: dict[str, Draft | Summary] = {str(node.id): node for node in stored}
+    return [content(part if part.new else by_id[part.id]) for part in parts]
+
+
+def content(node: Draft | Summary) -> tuple[str, tuple[Note, ...]]:
+    """The text of a node without its ledger, and that."""
+    return (notes.without_ledger(node.text) if node.ledger else node.text), notes.from_json(node.ledger)
 
 
 def write(compaction: Compaction, chain: Chain, nodes: Sequence[Summary]) -> None:
@@ -175,6 +185,7 @@ def _create(compaction: Compaction, draft: Draft, *, shown: bool, parent: str | 
         to_turn=draft.to_turn,
         text=draft.text,
         sections=list(draft.sections),
+        ledger=list(draft.ledger),
         tokens=draft.tokens,
         chars=draft.chars,
         method=Method(draft.method),

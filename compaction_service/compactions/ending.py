@@ -61,7 +61,8 @@ def end(
         status=compaction.status, **_final(compaction)
     ):
         raise NotLive
-    compaction.work.pop("chain", None)  # drafts of texts: what was applied has its rows
+    for drafts in ("chain", "ledger"):  # texts: what was applied has its rows
+        compaction.work.pop(drafts, None)
     follow_up, compaction.follow_up = compaction.follow_up, None
     retention = compaction.policy.get("log_retention", DEFAULT_RETENTION)
     entries.withhold(compaction)

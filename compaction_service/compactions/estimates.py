@@ -8,6 +8,8 @@ from typing import Any
 from compaction_service.compactions.plans import Planned
 from compaction_service.compactions.starting import models_of
 from compaction_service.conversations.terms import Terms
+from compaction_service.engine.strategies import takes_notes
+from compaction_service.engine.summary.notes import SHARE
 from compaction_service.registry.selectors import summarizer_spec
 from compaction_service.registry.specs import UNKNOWN_SUMMARIZER_WINDOW, cost
 from tenants.models import Tenant
@@ -23,8 +25,8 @@ def estimate(terms: Terms, planned: Planned, tenant: Tenant) -> dict[str, Any]:
     spec = summarizer_spec(models[0])
     tokens = int((planned.plan.span_tokens + sum(node.tokens for node in planned.nodes)) * OVERHEAD)
     chunks = max(1, -(-tokens // max(1, (spec.context_window or UNKNOWN_SUMMARIZER_WINDOW) * 3 // 4)))
-    return {
-        "model": models[0],
-        "chunks": chunks,
-        "estimated_cost": cost(spec, tokens, planned.plan.summary_target * chunks),
-    }
+    written = planned.plan.summary_target * chunks
+    if takes_notes(terms.policy.strategy):  # the span is read once more, for notes
+        tokens, chunks = 2 * tokens, 2 * chunks
+        written += written // SHARE
+    return {"model": models[0], "chunks": chunks, "estimated_cost": cost(spec, tokens, written)}

@@ -28,6 +28,7 @@ from compaction_service.compactions.steps import SMALLEST_CHUNK, Final, Model, R
 from compaction_service.compactions.wakeup import wake
 from compaction_service.conversations.models import Conversation
 from compaction_service.conversations.selectors import active_nodes
+from compaction_service.engine.summary import notes
 from compaction_service.llm.retry import next_delay
 from compaction_service.usage.services import call_record
 from tenants.models import Tenant
@@ -138,7 +139,9 @@ def finish(claim: Claim, step: Step, result: Result) -> None:
     if result.error is not None:
         _failed(claim, compaction, one, step, result)
     elif result.rejected:
-        _give_up_model(claim, compaction, one, result.rejected)
+        _give_up_model(claim, compaction, one, result.rejected, refused=True)
+    elif result.noted is not None:
+        _noted(claim, compaction, one, step, result)
     elif result.final is not None:
         _close(one, PassStatus.SUCCEEDED)
         _summarised(claim, compaction, one, result.final)
@@ -231,7 +234,7 @@ def _failed(claim: Claim, compaction: Compaction, one: Pass, step: Step, result:
         raise ValueError("not a failed call")
     if error.overflow and step.reads_span and _shrink(compaction, step, step.model):
         _close(one, PassStatus.FAILED, error.code)
-        _queue(claim, compaction, one.number + 1, kind=PassKind.SUMMARY)
+        _queue(claim, compaction, one.number + 1, kind=_read_as(step.kind))
         return
     first = one.first_attempt_at or timezone.now()
     now = timezone.now().timestamp()
@@ -249,38 +252,47 @@ def _shrink(compaction: Compaction, step: Step, model: Model) -> bool:
     budget = (step.chunk_tokens or chunk_budget(step, model)) // 2
     if budget < SMALLEST_CHUNK:
         return False
-    _rechunk(compaction, budget)
+    _rechunk(compaction, step.kind, budget)
     compaction.save(update_fields=["work"])
     return True
 
 
-def _rechunk(compaction: Compaction, budget: int | None) -> None:
+def _read_as(kind: PassKind) -> PassKind:
+    """The kind of a pass that goes on reading where one of this kind stopped."""
+    return PassKind.NOTES if kind == PassKind.NOTES else PassKind.SUMMARY
+
+
+def _rechunk(compaction: Compaction, kind: PassKind, budget: int | None) -> None:
     """Cut what was not read whole anew, into chunks of `budget` tokens; None: of what the next model can take."""
-    read = compaction.passes.filter(kind=PassKind.CHUNK, status=PassStatus.SUCCEEDED).order_by("-number").first()
+    chunk = PassKind.NOTES if kind == PassKind.NOTES else PassKind.CHUNK
+    read = compaction.passes.filter(kind=chunk, status=PassStatus.SUCCEEDED).order_by("-number").first()
     start = compaction.work["from"] if read is None or read.to_position is None else read.to_position
     compaction.work |= {"chunk_tokens": budget, "from": start, "chunk": 0}
 
 
-def _give_up_model(claim: Claim, compaction: Compaction, one: Pass, error: str) -> None:
+def _give_up_model(claim: Claim, compaction: Compaction, one: Pass, error: str, *, refused: bool = False) -> None:
     """The next model, else the extractive summary, else the end: failed, and nothing changed."""
-    following = _next_model(compaction, one, error=error)
+    following = _next_model(compaction, one, error=error, refused=refused)
     if following is not None:
         _wake_next(claim)
 
 
-def _next_model(compaction: Compaction, one: Pass, *, error: str) -> Pass | None:
+def _next_model(compaction: Compaction, one: Pass, *, error: str, refused: bool = False) -> Pass | None:
     _close(one, PassStatus.FAILED, error)
     models = [name for name in compaction.work["models"] if name != one.model]
     compaction.work["models"] = models
-    _rechunk(compaction, None)
-    compaction.fallback_reason = compaction.fallback_reason or error
+    _rechunk(compaction, PassKind(one.kind), None)
+    if one.kind == PassKind.NOTES and refused:
+        compaction.work["refused"] = [*compaction.work.get("refused", ()), one.model]
+    else:
+        compaction.fallback_reason = compaction.fallback_reason or error
     # Summaries that are only too long need no model: what is left of the pass is the cut on sentence edges.
     shortening = one.kind in (PassKind.RESUMMARIZE, PassKind.MERGE)
     if not one.model or (not models and not shortening and not compaction.policy["extractive_fallback"]):
         end(compaction, lock_conversation(compaction), Outcome.FAILED, error)
         return None
     compaction.save(update_fields=["work", "fallback_reason"])
-    kind = PassKind(one.kind) if shortening else PassKind.SUMMARY
+    kind = PassKind(one.kind) if shortening else _read_as(PassKind(one.kind))
     return queue_pass(compaction, number=one.number + 1, kind=kind)
 
 
@@ -290,11 +302,33 @@ def _go_on(claim: Claim, compaction: Compaction, one: Pass, step: Step, result: 
     if result.last_chunk:
         _queue(claim, compaction, one.number + 1, kind=PassKind.RESUMMARIZE)
         return
+    _next_chunk(claim, compaction, one, step)
+
+
+def _noted(claim: Claim, compaction: Compaction, one: Pass, step: Step, result: Result) -> None:
+    """The ledger has the notes of what was read: the next chunk's, or the summary, which reads the span anew."""
+    if result.noted is None:
+        raise ValueError("not a pass for notes")
+    _close(one, PassStatus.SUCCEEDED)
+    compaction.notes = [*compaction.notes, *result.noted.notes]
+    compaction.work["ledger"] = notes.as_json(result.noted.ledger)
+    if result.last_chunk:
+        # Who was refused for notes may still write a good summary.
+        compaction.work["models"] = [*compaction.work.pop("refused", ()), *compaction.work["models"]]
+        compaction.work |= {"from": compaction.span.first, "chunk": 0, "chunk_tokens": None}
+        compaction.save(update_fields=["notes", "work"])
+        _queue(claim, compaction, one.number + 1, kind=PassKind.SUMMARY)
+        return
+    compaction.save(update_fields=["notes"])
+    _next_chunk(claim, compaction, one, step)
+
+
+def _next_chunk(claim: Claim, compaction: Compaction, one: Pass, step: Step) -> None:
     # The same cuts for all chunks, though the running summary beside them changes its length.
     budget = step.chunk_tokens or (step.model and chunk_budget(step, step.model))
     compaction.work |= {"chunk_tokens": budget, "chunk": step.chunk + 1}
     compaction.save(update_fields=["work"])
-    _queue(claim, compaction, one.number + 1, kind=PassKind.SUMMARY)
+    _queue(claim, compaction, one.number + 1, kind=_read_as(step.kind))
 
 
 def _queue(claim: Claim, compaction: Compaction, number: int, *, kind: PassKind) -> None:

@@ -158,6 +158,7 @@ class Compaction(TenantModel):
 
 
 class PassKind(models.TextChoices):
+    NOTES = "notes"
     CHUNK = "chunk"
     SUMMARY = "summary"
     RESUMMARIZE = "resummarize"
@@ -236,6 +237,7 @@ class Summary(TenantModel):
     to_turn = models.PositiveIntegerField()
     text = models.TextField()
     sections = JSONText(default=list)
+    ledger = JSONText(default=list)  # its notes (engine/summary/notes.py), the last section of the text
     tokens = models.PositiveIntegerField()  # raw, as the context shows it
     chars = models.PositiveIntegerField()
     method = models.CharField(max_length=10, choices=Method)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from django.conf import settings
 
-from compaction_service.compactions.chains import Chain, texts_of
+from compaction_service.compactions.chains import Chain, content, parts_of
 from compaction_service.compactions.models import Compaction, Pass, PassKind, PassStatus, Summary
 from compaction_service.compactions.spans import span_messages, span_rows
 from compaction_service.compactions.starting import job_terms
@@ -15,7 +15,9 @@ from compaction_service.compactions.steps import Model, Step
 from compaction_service.conversations.models import Conversation
 from compaction_service.conversations.terms import Terms
 from compaction_service.engine import formats
-from compaction_service.engine.strategies import merge_target, rolls
+from compaction_service.engine.strategies import merge_target, rolls, takes_notes
+from compaction_service.engine.summary import notes
+from compaction_service.engine.summary.notes import Found, Ledger, Note
 from compaction_service.engine.summary.span import SpanMessage
 from compaction_service.registry.selectors import summarizer_spec
 from compaction_service.registry.specs import UNKNOWN_SUMMARIZER_WINDOW
@@ -39,12 +41,19 @@ def step_of(one: Pass) -> Step | None:
     span = () if merging else span_messages(fmt, span_rows(conversation.id, first, last))
     done = list(compaction.passes.filter(status=PassStatus.SUCCEEDED).order_by("number"))
     work = compaction.work
+    bound = max(1, terms.raw(work["bound"]))
+    nodes = () if merging else _replaced(compaction)
+    ledger = merging.ledger if merging else _ledger(compaction, nodes)
+    kind = PassKind(one.kind)
+    # What the summary may have beside its notes; a pass for notes has their room instead.
+    beside = notes.cost(ledger.notes, terms.counter.text) if ledger.notes and kind != PassKind.NOTES else 0
+    target = merging.target if merging else work["target"]
     return Step(
         compaction_id=compaction.id,
         conversation_id=conversation.id,
         pass_id=one.id,
         number=one.number,
-        kind=PassKind(one.kind),
+        kind=kind,
         model=_model(one.model, tenant_get()) if one.model else None,
         policy=terms.policy,
         focus=compaction.focus,
@@ -53,16 +62,17 @@ def step_of(one: Pass) -> Step | None:
         unread=[message for message in span if message.position >= work["from"]],
         chunk=work["chunk"],
         chunk_tokens=work["chunk_tokens"],
-        previous="\n\n".join(merging.parts) if merging else _running(compaction, done, extractive=not one.model),
+        previous="\n\n".join(merging.parts) if merging else _previous(compaction, one, nodes, ledger, done),
         text=done[-1].output if one.kind == PassKind.RESUMMARIZE else "",
         text_tokens=terms.counter.text(done[-1].output) if one.kind == PassKind.RESUMMARIZE else None,
         tail=_tail(conversation, last),
-        replaced_tokens=merging.tokens if merging else compaction.tokens_in or 0,
-        target=merging.target if merging else work["target"],
-        bound=max(1, terms.raw(work["bound"])),
+        replaced_tokens=(merging.tokens if merging else compaction.tokens_in or 0) - beside,
+        target=max(target // 2, target - beside),
+        bound=_notes_room(nodes, terms, bound, span) if kind == PassKind.NOTES else max(1, bound - beside),
         passes_done=_shortened([*done, one]),
         count=terms.counter.text,
         parts=merging.parts if merging else (),
+        ledger=ledger,
     )
 
 
@@ -71,6 +81,7 @@ class _Merging:
     """The merge that is due, as a step needs it."""
 
     parts: list[str]
+    ledger: Ledger
     tokens: int
     target: int
 
@@ -83,9 +94,13 @@ def _merging(compaction: Compaction, terms: Terms) -> _Merging | None:
     merge = chain.due(compaction.strategy, terms.raw(terms.policy.summary_chain_max_tokens))
     if merge is None:
         raise RuntimeError("a merge pass without a merge that is due")
-    parts = texts_of(chain, merge)
-    sizes = [terms.counter.text(text) for text in parts]
-    return _Merging(parts, sum(sizes), merge_target(sizes, terms.raw(terms.limits.bound)))
+    parts = parts_of(chain, merge)
+    count = terms.counter.text
+    sizes = [count(notes.joined(text, ledger)) for text, ledger in parts]
+    target = merge_target(sizes, terms.raw(terms.limits.bound))
+    room = min(terms.raw(terms.limits.bound) // notes.SHARE, target // 2)
+    ledger = notes.merged((), [Found(note) for _, ledger in parts for note in ledger], room, count)
+    return _Merging([text for text, _ in parts], ledger, sum(sizes), target)
 
 
 def _shortened(passes: Sequence[Pass]) -> int:
@@ -95,15 +110,42 @@ def _shortened(passes: Sequence[Pass]) -> int:
     return sum(one.kind == PassKind.RESUMMARIZE for one in since)
 
 
-def _running(compaction: Compaction, done: Sequence[Pass], *, extractive: bool) -> str:
-    """The summary a pass goes on from: of the chunks read so far, else the nodes that will be replaced."""
-    folded = [one for one in done if one.kind == PassKind.CHUNK]
-    if folded and not extractive:
-        return folded[-1].output
+def _replaced(compaction: Compaction) -> Sequence[Summary]:
+    """The nodes that the new one will replace, oldest first."""
     if not rolls(compaction.strategy):
-        return ""
-    nodes = Summary.objects.filter(conversation_id=compaction.conversation_id, state="active").order_by("from_position")
-    return "\n\n".join(nodes.values_list("text", flat=True))
+        return ()
+    nodes = Summary.objects.filter(conversation_id=compaction.conversation_id, state="active")
+    return list(nodes.order_by("from_position"))
+
+
+def _notes_of(nodes: Sequence[Summary]) -> tuple[Note, ...]:
+    return tuple(note for node in nodes for note in notes.from_json(node.ledger))
+
+
+def _ledger(compaction: Compaction, nodes: Sequence[Summary]) -> Ledger:
+    """The notes before, and those of the span as far as it was read for them."""
+    if not takes_notes(compaction.strategy):
+        return Ledger()
+    made = compaction.work.get("ledger")
+    return Ledger(_notes_of(nodes) if made is None else notes.from_json(made))
+
+
+def _notes_room(nodes: Sequence[Summary], terms: Terms, bound: int, span: Sequence[SpanMessage]) -> int:
+    before = notes.cost(_notes_of(nodes), terms.counter.text)
+    return notes.budget_of(bound, before, sum(message.tokens for message in span))
+
+
+def _previous(compaction: Compaction, one: Pass, nodes: Sequence[Summary], ledger: Ledger, done: Sequence[Pass]) -> str:
+    """What a pass goes on from: the notes so far, or the running summary: of the chunks read, else of the nodes."""
+    if one.kind == PassKind.NOTES:
+        return notes.numbered(ledger.notes)
+    folded = [pass_ for pass_ in done if pass_.kind == PassKind.CHUNK]
+    if folded and one.model:
+        return folded[-1].output
+    if takes_notes(compaction.strategy):
+        return "\n\n".join(content(node)[0] for node in nodes)
+    # A strategy without notes goes on from what they say.
+    return "\n\n".join(notes.dissolved(node.text, notes.from_json(node.ledger)) for node in nodes)
 
 
 def _tail(conversation: Conversation, last: int) -> tuple[SpanMessage, ...]:

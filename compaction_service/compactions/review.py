@@ -110,12 +110,19 @@ def text_lines(text: str) -> list[TextLine]:
 
 def notes(found: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
     """What the job noted, such as `invented_files`: a name and what it says."""
+    return [row for note in found for row in ([_typed(note)] if "kind" in note else _plain(note))]
+
+
+def _typed(note: Mapping[str, Any]) -> tuple[str, str]:
+    """A note of the ledger, or one that is gone from it (engine/summary/notes.py)."""
+    positions = ", ".join(map(str, note["positions"]))
+    words = f"{note['kind']}, {note['state']}".replace("_", " ")
+    return words, visible(f"{note['text']} (importance {note['importance']}, from {positions})")
+
+
+def _plain(note: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [
-        (
-            name.replace("_", " "),
-            visible(", ".join(map(str, value)) if isinstance(value, list) else str(value)),
-        )
-        for note in found
+        (name.replace("_", " "), visible(", ".join(map(str, value)) if isinstance(value, list) else str(value)))
         for name, value in note.items()
     ]
 

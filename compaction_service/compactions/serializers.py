@@ -123,13 +123,15 @@ class CompactionOut(serializers.Serializer[Any]):
     tokens_out = serializers.IntegerField(allow_null=True, help_text="Tokens of the summary.")
     compression_ratio = serializers.FloatField(allow_null=True, help_text="tokens_in / tokens_out")
     target_reached = serializers.BooleanField(allow_null=True, help_text="Whether the context came under its target.")
-    summary = serializers.CharField(allow_null=True, help_text="Its text.")
+    summary = serializers.CharField(allow_null=True, help_text="Its text, without the notes of hybrid.")
     sections = serializers.ListField(child=serializers.DictField(), help_text="The text by section.")
     dropped_content = serializers.ListField(
         child=serializers.DictField(), help_text="Requests and identifiers of the span that the summary does not have."
     )
     entities = serializers.ListField(child=serializers.CharField(), help_text="Names the summary kept.")
-    notes = serializers.ListField(child=serializers.DictField(), help_text="What else is to be said of it.")
+    notes = serializers.ListField(
+        child=serializers.DictField(), help_text="What became of each note (hybrid), and what else is to be said of it."
+    )
     passes = PassOut(many=True, help_text="In order.")
     llm_tokens_in = serializers.IntegerField(help_text="Of all calls, failed and late ones too.")
     llm_tokens_out = serializers.IntegerField(help_text="Of all calls, failed and late ones too.")
@@ -163,7 +165,7 @@ class PlanOut(serializers.Serializer[Any]):
     target_reached = serializers.BooleanField(help_text="Whether that is under the target.")
     summary_target = serializers.IntegerField(help_text="Tokens the summary would be asked to have.")
     model = serializers.CharField(allow_null=True, help_text="Who would write it; null: extractive.")
-    chunks = serializers.IntegerField(help_text="Calls to read the span.")
+    chunks = serializers.IntegerField(help_text="Calls to read the span; with hybrid once more for the notes.")
     estimated_cost = serializers.DecimalField(
         max_digits=14,
         decimal_places=8,

@@ -18,7 +18,7 @@ def nodes_stale(conversation: Conversation, first: int, last: int) -> int:
     nodes = Summary.objects.filter(conversation_id=conversation.id)
     active = nodes.filter(state=NodeState.ACTIVE)
     over = nodes.filter(from_position__lte=last, to_position__gte=first)
-    erased = over.update(state=NodeState.STALE, text="", sections=[], entities=[])
+    erased = over.update(state=NodeState.STALE, text="", sections=[], ledger=[], entities=[])
     active.filter(from_position__gt=last).update(state=NodeState.STALE)
     newest = active.order_by("-to_position").first()
     conversation.covered_to = newest.to_position if newest else 0

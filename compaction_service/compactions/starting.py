@@ -14,7 +14,7 @@ from compaction_service.compactions.spans import input_hash
 from compaction_service.conversations.models import CompactionState, Conversation, Message
 from compaction_service.conversations.terms import Terms, breakdown, capped, terms_of
 from compaction_service.engine.policy import Policy
-from compaction_service.engine.strategies import rolls
+from compaction_service.engine.strategies import rolls, takes_notes
 from tenants.models import Tenant
 
 NO_MODEL = "no_model"  # why a summary is extractive, or why there is none (semantics 7, Fallback)
@@ -55,7 +55,12 @@ def open_job(compaction: Compaction, tenant: Tenant) -> Pass | None:
     Conversation.objects.filter(id=conversation.id).update(
         compaction_state=conversation.compaction_state, revision=conversation.revision + 1
     )
-    return queue_pass(compaction, number=1, kind=PassKind.SUMMARY)
+    return queue_pass(compaction, number=1, kind=first_kind(compaction))
+
+
+def first_kind(compaction: Compaction) -> PassKind:
+    """What the span is read for first."""
+    return PassKind.NOTES if takes_notes(compaction.strategy) else PassKind.SUMMARY
 
 
 def note_floor(compaction: Compaction, planned: Planned, terms: Terms) -> None:

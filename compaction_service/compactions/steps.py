@@ -14,8 +14,19 @@ from compaction_service.compactions.models import Method, PassKind
 from compaction_service.engine.policy import Policy
 from compaction_service.engine.summary import accept as acceptance
 from compaction_service.engine.summary import bound as bounding
-from compaction_service.engine.summary import chunks, extractive, files, prompt, report
+from compaction_service.engine.summary import (
+    chunks,
+    extractive,
+    files,
+    notes_answer,
+    notes_prompt,
+    noting,
+    prompt,
+    report,
+)
+from compaction_service.engine.summary import notes as notes_of
 from compaction_service.engine.summary import sections as sections_of
+from compaction_service.engine.summary.notes import Found, Ledger, Note
 from compaction_service.engine.summary.sections import Section
 from compaction_service.engine.summary.span import SpanMessage
 from compaction_service.llm.errors import CallError
@@ -25,6 +36,7 @@ MARKUP_TOKENS = 100  # kept free in the summariser's window for what the provide
 SAFETY = 0.9  # of the summariser's window by our count: its tokenizer may be another
 SMALLEST_CHUNK = 512
 MOST_TOKENS = 100_000_000  # of one call; a server that says more is not believed
+MOST_LOGGED = 100  # notes that one pass says are gone
 MOST_COST = 100_000  # US dollars of one call, likewise
 
 
@@ -67,6 +79,7 @@ class Step:
     bound: int
     passes_done: int  # re-summarisations once this pass is done
     parts: Sequence[str]  # texts of the nodes that a merge makes one
+    ledger: Ledger  # the notes before, of a pass for notes; else those beside the summary, for which there is room
     count: Callable[[str], int]
 
     @property
@@ -91,6 +104,7 @@ class Final:
     dropped_content: list[dict[str, Any]]
     entities: list[str]
     notes: list[dict[str, Any]]
+    ledger: tuple[Note, ...] = ()  # shown after the text, within the same bound
 
 
 @dataclass(frozen=True)
@@ -104,8 +118,16 @@ class Spent:
 
 
 @dataclass(frozen=True)
+class Noted:
+    """The ledger with the notes of what was read, and what is said of the others in the log."""
+
+    ledger: tuple[Note, ...]
+    notes: list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
 class Result:
-    """What a pass came to. Exactly one of the four: `error`, `rejected`, `more` (text to go on from), `final`."""
+    """What a pass came to. Exactly one of `error`, `rejected`, `noted`, `more` (text to go on from), `final`."""
 
     spent: Spent
     read: tuple[int, int] | None = None  # first and last position in the input
@@ -114,6 +136,7 @@ class Result:
     error: CallError | None = None
     rejected: str = ""
     more: bool = False
+    noted: Noted | None = None
     final: Final | None = None
 
 
@@ -124,6 +147,8 @@ def execute(step: Step) -> Result:
 
 def _extract(step: Step) -> Result:
     """Without a model: the summary of the whole span at once, or the cut of one that is too long (semantics 7)."""
+    if step.kind == PassKind.NOTES:
+        return _noted(step, Spent(), _ends(step.unread), noting.noted(step.unread, step.ledger.notes))
     if step.kind == PassKind.RESUMMARIZE:
         text = bounding.cut(step.text, step.bound, step.count)
         sections = sections_of.parse(text, step.policy.summary_sections).sections
@@ -175,6 +200,13 @@ def _ask(step: Step, model: Model) -> Result:
         cost=done.cost if done.cost is not None and 0 <= done.cost <= MOST_COST else None,
         duration_ms=done.duration_ms,
     )
+    if step.kind == PassKind.NOTES:
+        shown = [message for message in step.unread if chunk and message.position in chunk.positions]
+        answer = acceptance.Answer(done.text, done.finish_reason, done.tool_calls)
+        heard = notes_answer.read(answer, shown, step.ledger.notes)
+        if isinstance(heard, str):
+            return Result(spent, read=read, last_chunk=last, rejected=heard)
+        return _noted(step, spent, read, heard.found, heard.not_borne_out, last=last)
     judged = acceptance.accept(
         acceptance.Answer(done.text, done.finish_reason, done.tool_calls),
         sections=step.policy.summary_sections,
@@ -188,6 +220,26 @@ def _ask(step: Step, model: Model) -> Result:
         text = judged.text if judged.tokens <= step.bound else bounding.cut(judged.text, step.bound, step.count)
         return Result(spent, read=read, text=text, last_chunk=False, more=True)
     return _bounded(step, spent, read, judged)
+
+
+def _noted(
+    step: Step,
+    spent: Spent,
+    read: tuple[int, int] | None,
+    found: Sequence[Found],
+    not_borne_out: Sequence[Note] = (),
+    *,
+    last: bool = True,
+) -> Result:
+    """The ledger with these notes, within its room."""
+    ledger = notes_of.merged(step.ledger.notes, found, step.bound, step.count)
+    gone = [
+        *notes_of.logged(ledger.replaced, "replaced"),
+        *notes_of.logged(ledger.no_room, "no_room"),
+        *notes_of.logged(not_borne_out, "not_borne_out"),
+    ]
+    text = "\n".join(one.note.line for one in found)
+    return Result(spent, read=read, text=text, last_chunk=last, noted=Noted(ledger.notes, gone[:MOST_LOGGED]))
 
 
 def _told(tokens: int | None, count: Callable[[], int]) -> int:
@@ -224,13 +276,17 @@ def _final(
         text = bounding.cut(text, step.bound, step.count)
         sections = sections_of.parse(text, headings).sections
     extra = [{"invented_files": invented}] if invented else []
+    extra += notes_of.logged(step.ledger.no_room, "no_room")[:MOST_LOGGED]
+    whole = notes_of.joined(text, step.ledger.notes)
+    said = [one["text"] for one in sections] or [text]
     return Final(
         text=text,
         sections=sections,
         method=method,
-        dropped_content=[dict(one) for one in report.dropped_content(step.span, text)],
-        entities=report.entities("\n".join(one["text"] for one in sections) if sections else text),
+        dropped_content=[dict(one) for one in report.dropped_content(step.span, whole)],
+        entities=report.entities("\n".join((*said, *(one.text for one in step.ledger.notes)))),
         notes=[*notes, *extra],
+        ledger=step.ledger.notes,
     )
 
 
@@ -267,7 +323,16 @@ def _prompt(step: Step, model: Model, chunk: chunks.Chunk | None, total: int) ->
         focus=step.focus,
         instructions="\n".join(filter(None, (step.policy.instructions, step.instructions))),
         language=step.policy.language or "",
+        notes="\n".join(f"- {one.line}" for one in step.ledger.notes),
     )
+    if step.kind == PassKind.NOTES:
+        return notes_prompt.notes(
+            "" if chunk is None else chunk.text,
+            known=step.previous,
+            budget=step.bound,
+            focus=step.focus,
+            instructions=wanted.instructions,
+        )
     if step.kind == PassKind.MERGE:
         return prompt.merge(wanted, step.parts)
     if chunk is None:

@@ -83,7 +83,7 @@ def _headings(field: str, value: Any) -> None:
 RULES: dict[str, Rule] = {
     "enabled": _bool,
     "preset": _choice("navigator", "three_layer", "infinite_context"),
-    "strategy": _choice("sliding", "hierarchical"),  # hybrid is refused as long as its notes are not written
+    "strategy": _choice("sliding", "hierarchical", "hybrid"),
     "threshold": _number(lambda x: 0 < x <= 1, "above 0 and at most 1"),
     "max_tokens": _int(1),
     "target": _number(lambda x: 0 <= x < 1, "of at least 0 and below 1"),

@@ -1,7 +1,8 @@
 """Which nodes of a chain become one (semantics 7, Strategies). Pure: the caller runs the merges and writes them.
 
-`sliding` keeps one rolling node, which replaces the one before. `hierarchical` adds a node for each span
-and merges by level. Whatever the strategy, a chain over its bound merges its oldest nodes.
+`sliding` keeps one rolling node, which replaces the one before; `hybrid` likewise, with a ledger of notes beside it
+(summary/notes.py). `hierarchical` adds a node for each span and merges by level. Whatever the strategy, a chain over
+its bound merges its oldest nodes.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-ROLLING = frozenset({"sliding"})
+ROLLING = frozenset({"sliding", "hybrid"})
+NOTING = frozenset({"hybrid"})
 MOST_LEAVES = 5  # level-0 nodes that stay apart: the sixth makes all six merge
 MOST_INNER = 3  # nodes of any level above that stay apart: the fourth makes all four merge
 MOST_MERGED = 4  # nodes that one merge for the chain's bound takes
@@ -37,6 +39,11 @@ class Merge:
 def rolls(strategy: str) -> bool:
     """Whether a new node replaces the active ones instead of joining them."""
     return strategy in ROLLING
+
+
+def takes_notes(strategy: str) -> bool:
+    """Whether notes of the span are taken before the summary, and the ledger of those before is carried on."""
+    return strategy in NOTING
 
 
 def next_merge(chain: Sequence[Link], *, strategy: str, chain_bound: int) -> Merge | None:

@@ -176,6 +176,9 @@ def _text(name: str, argument: str, body: dict[str, Any], repeated: int) -> str 
         return fixed[name]
     if name == "echo":
         return "\n\n".join(honest.prompt_texts(body))
+    noted = honest.notes(body)
+    if noted is not None:
+        return _damaged(name, noted)
     ask = honest.read(body)
     length = ask.length or DEFAULT_TOKENS
     if name == "fixed_tokens":
@@ -187,6 +190,11 @@ def _text(name: str, argument: str, body: dict[str, Any], repeated: int) -> str 
     elif ask.max_tokens:
         length = min(length, ask.max_tokens * 9 // 10)
     text = honest.write(ask, length, language="german" if name == "wrong_language" else "english")
+    return _damaged(name, text)
+
+
+def _damaged(name: str, text: str) -> str:
+    """The text as this behaviour spoils it."""
     if name == "truncated":
         return text[: len(text) * 2 // 3]
     if name == "braces":

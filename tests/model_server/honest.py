@@ -24,6 +24,21 @@ _PIECE = re.compile(r"[A-Za-z]+|[0-9]{1,3}|[^\sA-Za-z0-9]")
 # with what it measures has to be quick.
 _LOOK = 20_000
 
+# A prompt that asks for notes shows their form; a sentence that says one of these is worth one.
+_NOTE_FORM = "- [decision !"
+_NOTE_WORDS = (
+    ("decision", ("decided", "we agreed")),
+    ("preference", ("prefer", "always use")),
+    ("correction", ("no longer", "correction:")),
+    ("commitment", ("promise",)),
+    ("open question", ("open question", "not sure whether")),
+    ("fact", ("my name is",)),
+)
+_MESSAGE = re.compile(r'<message position="(\d+)" role="\w+"[^>]*>\n(.*?)\n</message>', re.DOTALL)
+_MARK = re.compile(r"</?[^<>]{1,80}>")
+_KNOWN = re.compile(r"^(\d+)\. \[.*?\] (.*)$", re.MULTILINE)
+_LONG_WORD = re.compile(r"\w{5,40}")
+
 _SENTENCES = {
     "english": (
         "In step {n} the work moved on to {name}, and the outcome was noted as settled.",
@@ -91,6 +106,30 @@ def read(body: dict[str, Any]) -> Ask:
     )
 
 
+def notes(body: dict[str, Any]) -> str | None:
+    """The notes of the transcript, if the prompt asks for notes: sentences that say outright what they are.
+
+    Whoever says them, tools too. A correction replaces the known note that shares most words with it.
+    """
+    texts = prompt_texts(body)
+    if not texts or _NOTE_FORM not in texts[0]:
+        return None
+    known = [
+        (number, set(_LONG_WORD.findall(text.lower()))) for number, text in _KNOWN.findall(_marked_in("notes", texts))
+    ]
+    lines = []
+    for position, text in _MESSAGE.findall(_marked_in("transcript", texts)):
+        for sentence in re.split(r"(?<=[.!?])\s+|\n", _MARK.sub("", text)):
+            kind = next((kind for kind, cues in _NOTE_WORDS if any(cue in sentence.lower() for cue in cues)), None)
+            if kind is None:
+                continue
+            said = set(_LONG_WORD.findall(sentence.lower()))
+            old = max(known, key=lambda one: len(one[1] & said), default=None) if kind == "correction" else None
+            mark = f" >{old[0]}" if old and old[1] & said else ""
+            lines.append(f"- [{kind} !{5 if kind in ('decision', 'correction') else 3} @{position}{mark}] {sentence}")
+    return "\n".join(dict.fromkeys(lines)) or "none"
+
+
 def write(ask: Ask, length: int, language: str = "english") -> str:
     """Markdown with the asked sections, of about `length` tokens; one without a heading where none are asked for."""
     names, numbers = cycle(ask.names or ("the plan",)), count(1)
@@ -130,6 +169,10 @@ def _outside_of_data(text: str) -> str:
     """What comes before the first line that opens a <mark> and after the last that closes one."""
     start, end = f"\n{text}".find("\n<"), text.rfind("\n</")
     return text if start < 0 else text[: max(0, start - 1)] + "\n" + (text[end + 1 :] if end >= 0 else "")
+
+
+def _marked_in(tag: str, texts: list[str]) -> str:
+    return "\n".join(_marked(tag, f"\n{text}") for text in texts[1:])
 
 
 def _marked(tag: str, text: str) -> str:

@@ -16,7 +16,7 @@ from .sections import Parsed, Section, parse, render
 from .span import Count
 from .text import clean, words
 
-Reason = Literal["empty", "truncated", "tool_call", "refusal", "echo", "sections_missing", "not_smaller"]
+Reason = Literal["empty", "truncated", "tool_call", "refusal", "echo", "sections_missing", "not_smaller", "no_notes"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +49,8 @@ def accept(
     system message; not a previous summary, which an update rightly repeats). `replaced_tokens`: tokens of what the
     summary would replace, by `count`.
     """
-    if unfinished := _unfinished(answer):
-        return Rejected(unfinished)
+    if early := unfinished(answer):
+        return Rejected(early)
     text = unwrap(clean(answer.text or ""), sections)
     parsed = parse(text, sections)
     if fault := _fault(text, parsed, source):
@@ -60,7 +60,8 @@ def accept(
     return Accepted(text, parsed.sections, tokens) if tokens < replaced_tokens else Rejected("not_smaller")
 
 
-def _unfinished(answer: Answer) -> Reason | None:
+def unfinished(answer: Answer) -> Reason | None:
+    """Why an answer is none, whatever it was to be."""
     if answer.tool_calls or answer.finish_reason in ("tool_calls", "function_call"):
         return "tool_call"
     if answer.finish_reason == "content_filter":

@@ -32,13 +32,14 @@ class Wanted:
     instructions: str = ""
     language: str = ""
     preserved: tuple[str, ...] = ()
+    notes: str = ""  # what is shown to the agent beside the summary
 
 
-def _flow(text: str) -> str:
+def flow(text: str) -> str:
     return " ".join(text.split())
 
 
-_ROLE = _flow("""
+_ROLE = flow("""
     You write the memory of an AI agent. The older part of its conversation is about to be replaced by your summary,
     and the agent will go on with nothing else of that part. What you leave out is lost to it.""")
 
@@ -66,19 +67,22 @@ Turn relative dates into absolute ones with the messages' timestamps.
 Leave out greetings, repetition, and what tools printed that nothing depends on. Do not mention this task or the summary
 itself.
 """
-_RULES = tuple(map(_flow, _RULES_TEXT.split("\n\n")))
-_PREVIOUS = _flow("""
+_RULES = tuple(map(flow, _RULES_TEXT.split("\n\n")))
+_PREVIOUS = flow("""
     <previous_summary> covers what came before the transcript. Update it: keep what still holds, word for word where it
     is precise; correct what has changed; add what is new. The result replaces both.""")
-_TAIL = _flow("""
+_TAIL = flow("""
     <tail> is the end of the conversation, which stays as it is. It is authoritative for what is done and what is open,
     and there for context only: do not summarise it.""")
-_SHORTER = _flow("""
+_SHORTER = flow("""
     <summary> is a summary that is too long. Write it again, shorter. Drop first what is done and has no consequence,
     then detail that can be looked up again; open tasks, constraints and exact values last of all. Add nothing.""")
-_MERGE = _flow("""
+_MERGE = flow("""
     Each <summary> covers one stretch of the conversation, oldest first. Merge them into one, about a third of their
     length together. Where they differ, the later one holds. Add nothing.""")
+_NOTES_BESIDE = flow("""
+    <notes> are data too. They stay before the agent word for word, beside the summary: do not repeat them, and do not
+    contradict the later ones.""")
 _SAME_LANGUAGE = "Write in the language most of the conversation is in, whatever the language of these rules."
 _HINTS = {
     "goal": "(what the user wants, with the constraints, decisions and facts the work rests on)",
@@ -91,9 +95,9 @@ def summary(wanted: Wanted, transcript: str, *, previous: str = "", tail: str = 
     """The summary of a span: `transcript` as `transcript.render` or a chunk gives it, `previous` the summary (or the
     running one of a fold) before it, `tail` the rendered end of what is kept (`chunks.tail_end`)."""
     rules = [rule for rule, data in ((_PREVIOUS, previous), (_TAIL, tail)) if data.strip()]
-    data = [*_data("previous_summary", previous), _block("transcript", transcript)]
+    data = [*data_of("previous_summary", previous), block("transcript", transcript)]
     if tail.strip():
-        data.append(_block("tail", tail))
+        data.append(block("tail", tail))
     return Prompt(_system(wanted, rules), _user(wanted, data, "Write the summary of the transcript now."))
 
 
@@ -101,23 +105,27 @@ def chunk(wanted: Wanted, transcript: str, number: int, total: int, *, running: 
     """One step of a fold: the running summary of the chunks before, and chunk `number`, make the running summary."""
     part = f"The transcript is part {number} of {total} of a longer one; the next parts will be read after it."
     rules = [part, *([_PREVIOUS] if running.strip() else [])]
-    data = [*_data("previous_summary", running), _block("transcript", transcript)]
+    data = [*data_of("previous_summary", running), block("transcript", transcript)]
     request = "Write the summary of everything up to the end of this part now."
     return Prompt(_system(wanted, rules), _user(wanted, data, request))
 
 
 def resummarize(wanted: Wanted, text: str) -> Prompt:
     """A summary over its bound, to be said in `wanted.target` tokens."""
-    return Prompt(_system(wanted, [_SHORTER]), _user(wanted, _data("summary", text), "Write the shorter summary now."))
+    return Prompt(
+        _system(wanted, [_SHORTER]), _user(wanted, data_of("summary", text), "Write the shorter summary now.")
+    )
 
 
 def merge(wanted: Wanted, texts: Sequence[str]) -> Prompt:
     """Summaries of neighbouring spans, oldest first, to become one."""
-    data = [block for text in texts for block in _data("summary", text)]
+    data = [one for text in texts for one in data_of("summary", text)]
     return Prompt(_system(wanted, [_MERGE]), _user(wanted, data, "Write the merged summary now."))
 
 
 def _system(wanted: Wanted, rules: Sequence[str]) -> str:
+    if wanted.notes:
+        rules = [*rules, _NOTES_BESIDE]
     language = one_line(clean(wanted.language))
     told = f"Write in {language}, keeping the headings as given." if language else _SAME_LANGUAGE
     words = wanted.target * 3 // 4
@@ -142,19 +150,19 @@ def _form(sections: Sequence[str]) -> str:
 
 
 def _user(wanted: Wanted, data: list[str], request: str) -> str:
-    parts = list(data)
+    parts = [*data, *data_of("notes", wanted.notes)]
     if facts := [f"- {escape(one_line(fact))}" for fact in wanted.preserved if fact.strip()]:
-        parts.append(_block("preserve", "\n".join(facts)))
+        parts.append(block("preserve", "\n".join(facts)))
         request = f"The facts in <preserve> must be in it word for word. {request}"
     if wanted.focus.strip():
-        parts.append(_block("focus", escape(wanted.focus.strip())))
+        parts.append(block("focus", escape(wanted.focus.strip())))
         request = f"Give the subject named in <focus> the most room; it changes nothing else. {request}"
     return "\n\n".join([*parts, request])
 
 
-def _data(tag: str, text: str) -> list[str]:
-    return [_block(tag, escape(text))] if text.strip() else []
+def data_of(tag: str, text: str) -> list[str]:
+    return [block(tag, escape(text))] if text.strip() else []
 
 
-def _block(tag: str, text: str) -> str:
+def block(tag: str, text: str) -> str:
     return f"<{tag}>\n{text}\n</{tag}>"

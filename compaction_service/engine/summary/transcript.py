@@ -34,6 +34,7 @@ TAGS = (
     "tail",
     "focus",
     "preserve",
+    "notes",
 )
 # Not ours, but read as roles or turns by many models, and by servers that expand chat templates.
 _ROLES = (

@@ -29,7 +29,10 @@ class Lifecycle(RuleBasedStateMachine):
         self.drivers: list[Driver] = []
         self.marks = 0
 
-    @initialize(strategy=st.sampled_from(["sliding", "hierarchical"]), format_=st.sampled_from(["openai", "anthropic"]))
+    @initialize(
+        strategy=st.sampled_from(["sliding", "hierarchical", "hybrid"]),
+        format_=st.sampled_from(["openai", "anthropic"]),
+    )
     def create(self, strategy: str, format_: str) -> None:
         masks = {"mask_min_reclaim_tokens": 0, "keep_tool_results": 1, "mask_min_chars": 20}
         policy = {**SMALL["policy"], **masks, "strategy": strategy}
@@ -47,7 +50,11 @@ class Lifecycle(RuleBasedStateMachine):
             return result(f"c{self.last_call}", f"{mark} {WORDS}")
         if kind == "late result":
             return result(f"d{self.last_call}", f"{mark} {WORDS}")
-        return user(f"Look at {mark}. {WORDS}") if kind == "request" else said(f"I changed {mark}. {WORDS}")
+        return (
+            user(f"Look at {mark}. We decided to keep {mark}. {WORDS}")
+            if kind == "request"
+            else said(f"I changed {mark}. {WORDS}")
+        )
 
     last_call = 0
 

@@ -46,7 +46,7 @@ def test_enabled__over_the_threshold__compacts_only_if_set(service: Service, ena
 
 
 # > "Compaction strategy to use."
-@pytest.mark.parametrize("strategy", ["sliding", "hierarchical"])
+@pytest.mark.parametrize("strategy", ["sliding", "hierarchical", "hybrid"])
 def test_strategy__of_the_policy__is_used_and_logged(service: Service, strategy: str) -> None:
     path = service.create(policy={**POLICY, "strategy": strategy, "preserve_recent_turns": 1})
     spans = []
@@ -55,7 +55,7 @@ def test_strategy__of_the_policy__is_used_and_logged(service: Service, strategy:
         entry = service.compact(path)
         assert entry["strategy"] == strategy
         spans.append(len(service.context(path)["summaries"]))
-    assert spans == ([1, 1] if strategy == "sliding" else [1, 2])
+    assert spans == ([1, 2] if strategy == "hierarchical" else [1, 1])
 
 
 def test_strategy__not_set_or_unknown__is_sliding_or_refused(service: Service) -> None:

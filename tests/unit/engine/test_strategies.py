@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction_service.engine.strategies import Link, Merge, merge_target, next_merge, rolls
+from compaction_service.engine.strategies import Link, Merge, merge_target, next_merge, rolls, takes_notes
 
 
 def chain(*levels: int, tokens: int = 10) -> list[Link]:
@@ -13,7 +13,11 @@ def chain(*levels: int, tokens: int = 10) -> list[Link]:
 
 
 def test_rolls__strategies__only_hierarchical_adds() -> None:
-    assert [rolls(name) for name in ("sliding", "hierarchical")] == [True, False]
+    assert [rolls(name) for name in ("sliding", "hierarchical", "hybrid")] == [True, False, True]
+
+
+def test_takes_notes__strategies__only_hybrid() -> None:
+    assert [takes_notes(name) for name in ("sliding", "hierarchical", "hybrid")] == [False, False, True]
 
 
 def test_next_merge__five_leaves__stand() -> None:
