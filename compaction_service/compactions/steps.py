@@ -14,7 +14,7 @@ from compaction_service.compactions.models import Method, PassKind
 from compaction_service.engine.policy import Policy
 from compaction_service.engine.summary import accept as acceptance
 from compaction_service.engine.summary import bound as bounding
-from compaction_service.engine.summary import chunks, extractive, files, prompt, report
+from compaction_service.engine.summary import chunks, extractive, files, language, prompt, report
 from compaction_service.engine.summary import sections as sections_of
 from compaction_service.engine.summary.sections import Section
 from compaction_service.engine.summary.span import SpanMessage
@@ -151,7 +151,8 @@ def _ask(step: Step, model: Model) -> Result:
 
     chunk, total = _chunk(step, model)
     last = step.chunk + 1 == total
-    asked = _prompt(step, model, chunk, total)
+    spoken = language.expected(step.policy.language, step.span, step.parts or [step.previous])
+    asked = _prompt(step, model, chunk, total, spoken)
     read = None if chunk is None else (min(chunk.positions), max(chunk.positions))
     try:
         done = complete(
@@ -181,6 +182,7 @@ def _ask(step: Step, model: Model) -> Result:
         source=(asked.system, *(() if chunk is None else (chunk.text,))),
         replaced_tokens=step.replaced_tokens,
         count=step.count,
+        language=spoken,
     )
     if isinstance(judged, acceptance.Rejected):
         return Result(spent, read=read, last_chunk=last, rejected=judged.reason)
@@ -258,7 +260,9 @@ def _tail_tokens(model: Model) -> int:
     return min(chunks.TAIL_TOKENS, model.window // 8)
 
 
-def _prompt(step: Step, model: Model, chunk: chunks.Chunk | None, total: int) -> prompt.Prompt:
+def _prompt(
+    step: Step, model: Model, chunk: chunks.Chunk | None, total: int, spoken: language.Expected | None = None
+) -> prompt.Prompt:
     wanted = prompt.Wanted(
         sections=step.policy.summary_sections,
         # An answer that a small model cannot end would be refused as truncated.
@@ -266,7 +270,7 @@ def _prompt(step: Step, model: Model, chunk: chunks.Chunk | None, total: int) ->
         bound=min(step.bound, step.answer_tokens),
         focus=step.focus,
         instructions="\n".join(filter(None, (step.policy.instructions, step.instructions))),
-        language=step.policy.language or "",
+        language=step.policy.language or (spoken.language.english if spoken else ""),
     )
     if step.kind == PassKind.MERGE:
         return prompt.merge(wanted, step.parts)

@@ -11,12 +11,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from .language import Expected, is_other
 from .lexicon import BLANK, REFUSAL, SERVER_ERROR
 from .sections import Parsed, Section, parse, render
 from .span import Count
 from .text import clean, words
 
-Reason = Literal["empty", "truncated", "tool_call", "refusal", "echo", "sections_missing", "not_smaller"]
+Reason = Literal[
+    "empty", "truncated", "tool_call", "refusal", "echo", "wrong_language", "sections_missing", "not_smaller"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,19 +44,25 @@ class Rejected:
 
 
 def accept(
-    answer: Answer, *, sections: Sequence[str], source: Iterable[str], replaced_tokens: int, count: Count
+    answer: Answer,
+    *,
+    sections: Sequence[str],
+    source: Iterable[str],
+    replaced_tokens: int,
+    count: Count,
+    language: Expected | None = None,
 ) -> Accepted | Rejected:
     """The summary in an answer, or why there is none.
 
     `source`: the texts the call was given that an honest answer does not copy at length (the transcript and the
     system message; not a previous summary, which an update rightly repeats). `replaced_tokens`: tokens of what the
-    summary would replace, by `count`.
+    summary would replace, by `count`. `language`: what it is to be in; None: not sure, so any.
     """
     if unfinished := _unfinished(answer):
         return Rejected(unfinished)
     text = unwrap(clean(answer.text or ""), sections)
     parsed = parse(text, sections)
-    if fault := _fault(text, parsed, source):
+    if fault := _fault(text, parsed, source, language):
         return Rejected(fault)
     text = render(parsed.sections) if parsed.sections else text
     tokens = count(text)
@@ -68,13 +77,15 @@ def _unfinished(answer: Answer) -> Reason | None:
     return None if answer.finish_reason == "stop" else "truncated"
 
 
-def _fault(text: str, parsed: Parsed, source: Iterable[str]) -> Reason | None:
+def _fault(text: str, parsed: Parsed, source: Iterable[str], language: Expected | None) -> Reason | None:
     if _is_blank(text) or (parsed.sections and all(_is_blank(section["text"]) for section in parsed.sections)):
         return "empty"
     if is_refusal(text):
         return "refusal"
     if is_echo(text, source):
         return "echo"
+    if language and is_other(text, language):
+        return "wrong_language"
     return "sections_missing" if parsed.missing else None
 
 
