@@ -132,7 +132,8 @@ def _extract(step: Step) -> Result:
     if step.kind == PassKind.MERGE:
         text = bounding.cut(_joined(step.parts, step.policy.summary_sections), step.target, step.count)
         sections = sections_of.parse(text, step.policy.summary_sections).sections
-        return Result(Spent(), text=text, final=_final(step, text, sections, Method.EXTRACTIVE))
+        notes = [{"cut_from_tokens": step.replaced_tokens, "to_tokens": step.count(text)}]
+        return Result(Spent(), text=text, final=_final(step, text, sections, Method.EXTRACTIVE, notes))
     made = extractive.extract(
         step.span,
         sections=step.policy.summary_sections,
@@ -180,6 +181,7 @@ def _ask(step: Step, model: Model) -> Result:
         acceptance.Answer(done.text, done.finish_reason, done.tool_calls),
         sections=step.policy.summary_sections,
         source=(asked.system, *(() if chunk is None else (chunk.text,))),
+        rules=prompt.RULES,
         replaced_tokens=step.replaced_tokens,
         count=step.count,
         language=spoken,

@@ -50,19 +50,21 @@ def accept(
     source: Iterable[str],
     replaced_tokens: int,
     count: Count,
+    rules: str = "",
     language: Expected | None = None,
 ) -> Accepted | Rejected:
     """The summary in an answer, or why there is none.
 
     `source`: the texts the call was given that an honest answer does not copy at length (the transcript and the
-    system message; not a previous summary, which an update rightly repeats). `replaced_tokens`: tokens of what the
-    summary would replace, by `count`. `language`: what it is to be in; None: not sure, so any.
+    system message; not a previous summary, which an update rightly repeats). `rules`: what is in every system message,
+    of which it copies nothing. `replaced_tokens`: tokens of what the summary would replace, by `count`.
+    `language`: what it is to be in; None: not sure, so any.
     """
     if unfinished := _unfinished(answer):
         return Rejected(unfinished)
     text = unwrap(clean(answer.text or ""), sections)
     parsed = parse(text, sections)
-    if fault := _fault(text, parsed, source, language):
+    if fault := _fault(text, parsed, source, rules, language):
         return Rejected(fault)
     text = render(parsed.sections) if parsed.sections else text
     tokens = count(text)
@@ -77,12 +79,12 @@ def _unfinished(answer: Answer) -> Reason | None:
     return None if answer.finish_reason == "stop" else "truncated"
 
 
-def _fault(text: str, parsed: Parsed, source: Iterable[str], language: Expected | None) -> Reason | None:
+def _fault(text: str, parsed: Parsed, source: Iterable[str], rules: str, language: Expected | None) -> Reason | None:
     if _is_blank(text) or (parsed.sections and all(_is_blank(section["text"]) for section in parsed.sections)):
         return "empty"
     if is_refusal(text):
         return "refusal"
-    if is_echo(text, source):
+    if is_echo(text, source, rules):
         return "echo"
     if language and is_other(text, language):
         return "wrong_language"
@@ -136,13 +138,16 @@ def is_refusal(text: str) -> bool:
 _SHINGLE = 12  # words that in a row are copied, not said again
 _LONG = 40  # words; a shorter answer may well be one quotation
 _COPIED = 0.7
+_RULES = 60  # words copied of the rules; no summary of anything has so many
+_OPENED = re.compile(r"^<(?:transcript|previous_summary|summary|tail)>$", re.MULTILINE)
 
 
-def is_echo(text: str, source: Iterable[str]) -> bool:
-    """The text repeats what it was made from: our own markup, or most of it in long runs of the source's words.
+def is_echo(text: str, source: Iterable[str], rules: str = "") -> bool:
+    """The text repeats what it was made from: our own markup, a piece of the rules it was given, or most of it in long
+    runs of the source's words.
 
     Linear in text and source, memory in the text alone."""
-    if text.count('<message position="') > 1:
+    if text.count('<message position="') > 1 or len(_OPENED.findall(text)) > 1:
         return True
     own = words(text)
     if len(own) < _LONG:
@@ -153,9 +158,11 @@ def is_echo(text: str, source: Iterable[str]) -> bool:
     for at in range(len(own) - size + 1):
         places.setdefault(hash(tuple(own[at : at + size])), []).append(at)
     copied = bytearray(len(own))
-    for part in source:
+    for part in (rules, *source):
         theirs = words(part)
         for at in range(len(theirs) - size + 1):
             for place in places.pop(hash(tuple(theirs[at : at + size])), ()):
                 copied[place : place + size] = b"\1" * size
+        if part is rules and sum(copied) >= _RULES:
+            return True
     return sum(copied) >= _COPIED * len(own)
