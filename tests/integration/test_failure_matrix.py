@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import pytest
 
-from compaction_service.compactions import steps
+from compaction_service.compactions import jobs, steps
+from compaction_service.llm.retry import DEFAULT_POLICY, next_delay
 from compaction_service.tokens.messages import counter_for
 from tests.conftest import Member
 from tests.inprocess import Clock, Service, service_of
@@ -139,7 +141,11 @@ def check(service: Service, path: str, entry: Any, wanted: Expected, *, good_cal
 
 
 def impatient(monkeypatch: pytest.MonkeyPatch, wanted: Expected) -> None:
+    """A hanging call waits long, and longer than calls are tried again for: both in less time, in proportion."""
     if wanted.reason == "timeout":
+        shorter = 0.3 / steps.CALL_TIMEOUT
+        policy = replace(DEFAULT_POLICY, total=DEFAULT_POLICY.total * shorter, base=DEFAULT_POLICY.base * shorter)
+        monkeypatch.setattr(jobs, "next_delay", partial(next_delay, policy=policy))
         monkeypatch.setattr(steps, "CALL_TIMEOUT", 0.3)
 
 

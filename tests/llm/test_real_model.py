@@ -9,6 +9,7 @@ import pytest
 from rich.console import Console
 from rich.table import Table
 
+from compaction_service.compactions import steps as task
 from compaction_service.engine.summary.accept import Reason
 from compaction_service.llm.errors import CODES
 from compaction_service.local import transcripts
@@ -21,21 +22,29 @@ from tests.transcripts import steps
 pytestmark = [pytest.mark.llm, pytest.mark.timeout(3600)]
 COUNTER = counter_for("o200k_base", 1.0)
 FILE = Path(__file__).resolve().parents[1] / "data/airline.jsonl"
-WINDOW, RESERVE, BOUND = 4000, 500, 300
-COMPACTIONS = 6
+WINDOW, RESERVE, BOUND = 3000, 300, 200
+APPLIED = 4  # compactions, then it is enough
+PATIENCE = 600.0  # seconds for a call: some machines read 40 tokens a second
 REASONS = {*CODES, *get_args(Reason), "worker_lost"}
 
 
-@pytest.mark.parametrize("strategy", ["sliding", "hierarchical"])
-@pytest.mark.parametrize("sections", [["Overall Goal", "Next Steps", "Active Files"], ["Summary"]], ids=len)
+@pytest.mark.parametrize(
+    ("strategy", "sections"),
+    [("sliding", ["Summary"]), ("hierarchical", ["Overall Goal", "Next Steps", "Active Files"])],
+)
 def test_replay__a_real_small_model__bounds_and_fallbacks_hold(
-    service: Service, smollm: Server, capsys: pytest.CaptureFixture[str], strategy: str, sections: list[str]
+    service: Service,
+    smollm: Server,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    strategy: str,
+    sections: list[str],
 ) -> None:
+    monkeypatch.setattr(task, "CALL_TIMEOUT", PATIENCE)
     service.patch("tenant", {"summarizer": {"model": smollm.name, "api_base": smollm.base_url, "api_key": "none"}})
     given = transcripts.find(FILE)
     path = service.create(
         context_window=WINDOW,
-        system=given.system,
         policy={
             "enabled": True, "strategy": strategy, "summary_sections": sections, "summary_max_tokens": BOUND,
             "reserve_output_tokens": RESERVE, "resummarize_max_passes": 2,
@@ -46,9 +55,9 @@ def test_replay__a_real_small_model__bounds_and_fallbacks_hold(
     for step in steps(given.messages):
         service.append(path, *step)
         if service.work_off():
-            problems += context_problems(service.context(path), COUNTER, reserve=RESERVE, system=given.system)
+            problems += context_problems(service.context(path), COUNTER, reserve=RESERVE, system=None)
             log = service.compactions(path)
-            if len(log) >= COMPACTIONS:
+            if sum(entry["outcome"] == "applied" for entry in log) >= APPLIED:
                 break
     with capsys.disabled():
         show(f"{strategy}, {len(sections)} section(s)", log)
@@ -58,9 +67,10 @@ def test_replay__a_real_small_model__bounds_and_fallbacks_hold(
     problems += chain_problems(service.tenant_id, identifier)
     problems += audit(service.tenant_id, identifier, COUNTER)
     assert problems == []
-    assert len(log) == COMPACTIONS
-    for entry in log:
-        assert entry["outcome"] == "applied"
+    applied = [entry for entry in log if entry["outcome"] == "applied"]
+    assert len(applied) == APPLIED
+    assert {entry["outcome"] for entry in log} <= {"applied", "irreducible", "skipped"}
+    for entry in applied:
         assert entry["context_after"]["tokens"] < entry["context_before"]["tokens"]
         assert (entry["method"] == "extractive") <= (entry["fallback_reason"] in REASONS)
         calls = service.calls(entry["id"])
