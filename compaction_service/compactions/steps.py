@@ -5,6 +5,7 @@ No database here: a step holds all it needs, and a result says what happened. jo
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -155,6 +156,7 @@ def _ask(step: Step, model: Model) -> Result:
     spoken = language.expected(step.policy.language, step.span, step.parts or [step.previous])
     asked = _prompt(step, model, chunk, total, spoken)
     read = None if chunk is None else (min(chunk.positions), max(chunk.positions))
+    begun = time.monotonic()
     try:
         done = complete(
             CompletionRequest(
@@ -170,7 +172,8 @@ def _ask(step: Step, model: Model) -> Result:
             )
         )
     except CallError as error:
-        return Result(Spent(), read=read, last_chunk=last, error=error)
+        spent = Spent(duration_ms=round((time.monotonic() - begun) * 1000))
+        return Result(spent, read=read, last_chunk=last, error=error)
     spent = Spent(
         tokens_in=_told(done.tokens_in, lambda: step.count(asked.system) + step.count(asked.user)),
         tokens_out=_told(done.tokens_out, lambda: step.count(done.text)),
@@ -233,7 +236,9 @@ def _final(
         sections=sections,
         method=method,
         dropped_content=[dict(one) for one in report.dropped_content(step.span, text)],
-        entities=report.entities("\n".join(one["text"] for one in sections) if sections else text),
+        entities=report.preserved(
+            report.entities("\n".join(one["text"] for one in sections) if sections else text), step.span, step.previous
+        ),
         notes=[*notes, *extra],
     )
 
