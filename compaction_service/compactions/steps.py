@@ -5,6 +5,7 @@ No database here: a step holds all it needs, and a result says what happened. jo
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from compaction_service.engine.summary import (
     chunks,
     extractive,
     files,
+    language,
     notes_answer,
     notes_prompt,
     noting,
@@ -157,7 +159,8 @@ def _extract(step: Step) -> Result:
     if step.kind == PassKind.MERGE:
         text = bounding.cut(_joined(step.parts, step.policy.summary_sections), step.target, step.count)
         sections = sections_of.parse(text, step.policy.summary_sections).sections
-        return Result(Spent(), text=text, final=_final(step, text, sections, Method.EXTRACTIVE))
+        notes = [{"cut_from_tokens": step.replaced_tokens, "to_tokens": step.count(text)}]
+        return Result(Spent(), text=text, final=_final(step, text, sections, Method.EXTRACTIVE, notes))
     made = extractive.extract(
         step.span,
         sections=step.policy.summary_sections,
@@ -176,8 +179,10 @@ def _ask(step: Step, model: Model) -> Result:
 
     chunk, total = _chunk(step, model)
     last = step.chunk + 1 == total
-    asked = _prompt(step, model, chunk, total)
+    spoken = language.expected(step.policy.language, step.span, step.parts or [step.previous])
+    asked = _prompt(step, model, chunk, total, spoken)
     read = None if chunk is None else (min(chunk.positions), max(chunk.positions))
+    begun = time.monotonic()
     try:
         done = complete(
             CompletionRequest(
@@ -193,7 +198,8 @@ def _ask(step: Step, model: Model) -> Result:
             )
         )
     except CallError as error:
-        return Result(Spent(), read=read, last_chunk=last, error=error)
+        spent = Spent(duration_ms=round((time.monotonic() - begun) * 1000))
+        return Result(spent, read=read, last_chunk=last, error=error)
     spent = Spent(
         tokens_in=_told(done.tokens_in, lambda: step.count(asked.system) + step.count(asked.user)),
         tokens_out=_told(done.tokens_out, lambda: step.count(done.text)),
@@ -211,8 +217,10 @@ def _ask(step: Step, model: Model) -> Result:
         acceptance.Answer(done.text, done.finish_reason, done.tool_calls),
         sections=step.policy.summary_sections,
         source=(asked.system, *(() if chunk is None else (chunk.text,))),
+        rules=prompt.RULES,
         replaced_tokens=step.replaced_tokens,
         count=step.count,
+        language=spoken,
     )
     if isinstance(judged, acceptance.Rejected):
         return Result(spent, read=read, last_chunk=last, rejected=judged.reason)
@@ -284,7 +292,9 @@ def _final(
         sections=sections,
         method=method,
         dropped_content=[dict(one) for one in report.dropped_content(step.span, whole)],
-        entities=report.entities("\n".join((*said, *(one.text for one in step.ledger.notes)))),
+        entities=report.preserved(
+            report.entities("\n".join((*said, *(one.text for one in step.ledger.notes)))), step.span, step.previous
+        ),
         notes=[*notes, *extra],
         ledger=step.ledger.notes,
     )
@@ -314,7 +324,9 @@ def _tail_tokens(model: Model) -> int:
     return min(chunks.TAIL_TOKENS, model.window // 8)
 
 
-def _prompt(step: Step, model: Model, chunk: chunks.Chunk | None, total: int) -> prompt.Prompt:
+def _prompt(
+    step: Step, model: Model, chunk: chunks.Chunk | None, total: int, spoken: language.Expected | None = None
+) -> prompt.Prompt:
     wanted = prompt.Wanted(
         sections=step.policy.summary_sections,
         # An answer that a small model cannot end would be refused as truncated.
@@ -322,7 +334,7 @@ def _prompt(step: Step, model: Model, chunk: chunks.Chunk | None, total: int) ->
         bound=min(step.bound, step.answer_tokens),
         focus=step.focus,
         instructions="\n".join(filter(None, (step.policy.instructions, step.instructions))),
-        language=step.policy.language or "",
+        language=step.policy.language or (spoken.language.english if spoken else ""),
         notes="\n".join(f"- {one.line}" for one in step.ledger.notes),
     )
     if step.kind == PassKind.NOTES:

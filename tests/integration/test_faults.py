@@ -1,4 +1,7 @@
-"""Everything a model can do wrong, and what comes of it (semantics 7: Accept, Bound, Fallback, Retry)."""
+"""How a compaction lives with a model that fails (semantics 7: Accept, Bound, Fallback, Retry).
+
+What each failure comes to, at each compaction and under each strategy: test_failure_matrix.py.
+"""
 
 from __future__ import annotations
 
@@ -43,27 +46,9 @@ def assert_sound(service: Service, path: str) -> None:
     ("behaviour", "reason", "calls"),
     [
         ("empty", "empty", 1),
-        ("blank", "empty", 1),
-        ("none", "empty", 1),
-        ("thinking_only", "empty", 1),
-        ("refusal", "refusal", 1),
-        ("truncated", "truncated", 1),
-        ("tool_call", "tool_call", 1),
-        ("echo", "echo", 1),
-        ("garbage", "invalid_response", 1),
-        ("no_choices", "invalid_response", 1),
-        ("quota", "payment_required", 1),
-        ("status:400", "bad_request", 1),
         ("status:401", "authentication", 1),
-        ("status:402", "payment_required", 1),
-        ("status:403", "permission", 1),
-        ("status:404", "not_found", 1),
         ("redirect:http://127.0.0.1:9/", None, 1),
         ("status:500", "server_error", 5),
-        ("status:503", "server_error", 5),
-        ("429", "rate_limited", 5),
-        ("429:60", "rate_limited", 1),
-        ("cut", "connection", 5),
     ],
 )
 def test_compaction__model_fails__falls_back_and_says_why(
@@ -86,7 +71,7 @@ def test_compaction__model_fails__falls_back_and_says_why(
     assert_sound(service, path)
 
 
-@pytest.mark.parametrize("behaviour", ["empty", "refusal", "status:401", "429:60"])
+@pytest.mark.parametrize("behaviour", ["empty", "429:60"])
 def test_compaction__model_fails_and_no_fallback_allowed__fails_and_changes_nothing(
     service: Service, models: Control, model: str, behaviour: str
 ) -> None:
@@ -331,7 +316,7 @@ def test_compaction__threshold_after_a_failure__waits_for_growth(service: Servic
     assert len(models.calls(model)) == calls + 1
 
 
-@pytest.mark.parametrize("behaviour", ["braces", "nul", "wrong_language", "no_usage"])
+@pytest.mark.parametrize("behaviour", ["braces", "nul", "no_usage"])
 def test_compaction__odd_but_good_answer__is_taken(
     service: Service, models: Control, model: str, behaviour: str
 ) -> None:

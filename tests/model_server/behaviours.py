@@ -1,8 +1,9 @@
 """What a model can be told to do. A behaviour is a name, with an argument after a colon where it takes one.
 
-Good answers    honest, fixed_tokens:N, long_then_short (over the asked length first, smaller each pass), slow:SECONDS
-Bad answers     empty, blank, none, refusal, truncated, thinking_only, tool_call, echo, longer, wrong_language, braces,
-                nul, no_usage, no_choices, garbage
+Good answers    honest, fixed_tokens:N, long_then_short (over the asked length first, smaller each pass), slow:SECONDS,
+                say:TEXT
+Bad answers     empty, blank, none (null), word_none (the word), refusal, truncated, thinking_only, tool_call, echo,
+                longer, wrong_language, braces, nul, no_usage, no_choices, garbage
 Refusals        status:CODE, 429:RETRY-AFTER (seconds or an HTTP date), context_length, quota, key_echo, roles,
                 redirect:URL
 The wire        hang, cut, drip, endless, compressed
@@ -36,9 +37,11 @@ _NAMES = frozenset(
         "fixed_tokens",
         "long_then_short",
         "slow",
+        "say",
         "empty",
         "blank",
         "none",
+        "word_none",
         "refusal",
         "truncated",
         "thinking_only",
@@ -168,12 +171,15 @@ def _text(name: str, argument: str, body: dict[str, Any], repeated: int) -> str 
         "empty": "",
         "blank": " \n\t \n",
         "none": None,
+        "word_none": "NONE",
         "thinking_only": None,
         "tool_call": None,
         "refusal": "I'm sorry, but I can't help with that request.",
     }
     if name in fixed:
         return fixed[name]
+    if name == "say":
+        return argument
     if name == "echo":
         return "\n\n".join(honest.prompt_texts(body))
     noted = honest.notes(body)

@@ -11,12 +11,23 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from .language import Expected, is_other
 from .lexicon import BLANK, REFUSAL, SERVER_ERROR
 from .sections import Parsed, Section, parse, render
 from .span import Count
 from .text import clean, words
 
-Reason = Literal["empty", "truncated", "tool_call", "refusal", "echo", "sections_missing", "not_smaller", "no_notes"]
+Reason = Literal[
+    "empty",
+    "truncated",
+    "tool_call",
+    "refusal",
+    "echo",
+    "wrong_language",
+    "sections_missing",
+    "not_smaller",
+    "no_notes",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,19 +52,27 @@ class Rejected:
 
 
 def accept(
-    answer: Answer, *, sections: Sequence[str], source: Iterable[str], replaced_tokens: int, count: Count
+    answer: Answer,
+    *,
+    sections: Sequence[str],
+    source: Iterable[str],
+    replaced_tokens: int,
+    count: Count,
+    rules: str = "",
+    language: Expected | None = None,
 ) -> Accepted | Rejected:
     """The summary in an answer, or why there is none.
 
     `source`: the texts the call was given that an honest answer does not copy at length (the transcript and the
-    system message; not a previous summary, which an update rightly repeats). `replaced_tokens`: tokens of what the
-    summary would replace, by `count`.
+    system message; not a previous summary, which an update rightly repeats). `rules`: what is in every system message,
+    of which it copies nothing. `replaced_tokens`: tokens of what the summary would replace, by `count`.
+    `language`: what it is to be in; None: not sure, so any.
     """
     if early := unfinished(answer):
         return Rejected(early)
     text = unwrap(clean(answer.text or ""), sections)
     parsed = parse(text, sections)
-    if fault := _fault(text, parsed, source):
+    if fault := _fault(text, parsed, source, rules, language):
         return Rejected(fault)
     text = render(parsed.sections) if parsed.sections else text
     tokens = count(text)
@@ -69,13 +88,15 @@ def unfinished(answer: Answer) -> Reason | None:
     return None if answer.finish_reason == "stop" else "truncated"
 
 
-def _fault(text: str, parsed: Parsed, source: Iterable[str]) -> Reason | None:
+def _fault(text: str, parsed: Parsed, source: Iterable[str], rules: str, language: Expected | None) -> Reason | None:
     if _is_blank(text) or (parsed.sections and all(_is_blank(section["text"]) for section in parsed.sections)):
         return "empty"
     if is_refusal(text):
         return "refusal"
-    if is_echo(text, source):
+    if is_echo(text, source, rules):
         return "echo"
+    if language and is_other(text, language):
+        return "wrong_language"
     return "sections_missing" if parsed.missing else None
 
 
@@ -126,13 +147,16 @@ def is_refusal(text: str) -> bool:
 _SHINGLE = 12  # words that in a row are copied, not said again
 _LONG = 40  # words; a shorter answer may well be one quotation
 _COPIED = 0.7
+_RULES = 60  # words copied of the rules; no summary of anything has so many
+_OPENED = re.compile(r"^<(?:transcript|previous_summary|summary|tail)>$", re.MULTILINE)
 
 
-def is_echo(text: str, source: Iterable[str]) -> bool:
-    """The text repeats what it was made from: our own markup, or most of it in long runs of the source's words.
+def is_echo(text: str, source: Iterable[str], rules: str = "") -> bool:
+    """The text repeats what it was made from: our own markup, a piece of the rules it was given, or most of it in long
+    runs of the source's words.
 
     Linear in text and source, memory in the text alone."""
-    if text.count('<message position="') > 1:
+    if text.count('<message position="') > 1 or len(_OPENED.findall(text)) > 1:
         return True
     own = words(text)
     if len(own) < _LONG:
@@ -143,9 +167,11 @@ def is_echo(text: str, source: Iterable[str]) -> bool:
     for at in range(len(own) - size + 1):
         places.setdefault(hash(tuple(own[at : at + size])), []).append(at)
     copied = bytearray(len(own))
-    for part in source:
+    for part in (rules, *source):
         theirs = words(part)
         for at in range(len(theirs) - size + 1):
             for place in places.pop(hash(tuple(theirs[at : at + size])), ()):
                 copied[place : place + size] = b"\1" * size
+        if part is rules and sum(copied) >= _RULES:
+            return True
     return sum(copied) >= _COPIED * len(own)

@@ -68,6 +68,7 @@ Leave out greetings, repetition, and what tools printed that nothing depends on.
 itself.
 """
 _RULES = tuple(map(flow, _RULES_TEXT.split("\n\n")))
+RULES = "\n".join((_ROLE, *_RULES))  # what every prompt says
 _PREVIOUS = flow("""
     <previous_summary> covers what came before the transcript. Update it: keep what still holds, word for word where it
     is precise; correct what has changed; add what is new. The result replaces both.""")

@@ -44,6 +44,15 @@ def entities(source: str | Iterable[SpanMessage]) -> list[str]:
     return list(found)
 
 
+def preserved(names: Iterable[str], messages: Sequence[SpanMessage], known_text: str = "") -> list[str]:
+    """Those of a summary's names that the span or `known_text` (the summary before) has, in any case: what a model made
+    up was not preserved."""
+    said = (text for m in messages for text in m.texts("text", "result"))
+    called = (f"{text} {call_values(text)}" for m in messages for text in m.texts("call"))
+    texts = [" ".join(text.casefold().split()) for text in (known_text, *said, *called)]
+    return [name for name in names if any(name.casefold() in text for text in texts)]
+
+
 def _entities(line: str) -> Iterator[str]:
     yield from (term.text for term in terms(line) if term.kind != "number")
     yield from (name.strip() for name in backticked(line) if name.strip())

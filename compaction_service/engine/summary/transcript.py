@@ -7,8 +7,7 @@ The transcript is other people's text inside our markup:
     <call name="read_file">{"path": "a.py"}</call>
     </message>
 
-Anything in it that could be read as our markup, or as a chat template's control token, loses its opening bracket to
-`&lt;`. Everything else stays as it is, so that code, shell commands and paths can be quoted verbatim.
+Anything in it that could be read as our markup, or as a chat template's control token, is disarmed (`engine.markup`).
 """
 
 from __future__ import annotations
@@ -17,6 +16,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+
+from compaction_service.engine.markup import disarming
 
 from .span import Part, SpanMessage, with_tool_names
 from .text import clean
@@ -36,26 +37,7 @@ TAGS = (
     "preserve",
     "notes",
 )
-# Not ours, but read as roles or turns by many models, and by servers that expand chat templates.
-_ROLES = (
-    "system",
-    "developer",
-    "assistant",
-    "user",
-    "tool",
-    "human",
-    "instructions",
-    "start_of_turn",
-    "end_of_turn",
-    "s",
-)
-
-# Full-width letters and look-alike brackets are folded before the search: a model reads them as the plain ones.
-_ANGLES = (0x02C2, 0x27E8, 0x3008, 0xFE64)
-_FOLD = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | dict.fromkeys(_ANGLES, "<")
-_FOLDED = re.compile("[\uff01-\uff5e\u02c2\u27e8\u3008\ufe64]")
-_HIDDEN = r"[\s/\\\u00ad\u200b-\u200f\u2060-\u2064\ufeff]{0,16}"
-_MARKUP = re.compile(rf"<(?={_HIDDEN}(?:(?i:{'|'.join(TAGS)})(?!\w)|(?:{'|'.join(_ROLES)})\s*>)|\|)")
+_disarm = disarming(TAGS)
 _DATA_URL = re.compile(r"data:([\w.+-]{1,64}/[\w.+-]{1,64})?(?:;[\w=.+-]{1,64}){0,8};base64,[A-Za-z0-9+/=_%-]{64,}")
 _ATTRIBUTE = re.compile(r"[^\w.:/@ +-]")
 
@@ -74,16 +56,7 @@ class Segment:
 
 def escape(text: str) -> str:
     """The text with nothing left in it that opens or closes our markup; base64 of data URLs is named, not kept."""
-    text = _DATA_URL.sub(_name_data, clean(text))
-    shadow = text.translate(_FOLD) if _FOLDED.search(text) else text
-    if "<" not in shadow:
-        return text
-    out = []
-    start = 0
-    for found in _MARKUP.finditer(shadow):
-        out += [text[start : found.start()], "&lt;"]
-        start = found.end()
-    return "".join([*out, text[start:]])
+    return _disarm(_DATA_URL.sub(_name_data, clean(text)))
 
 
 def _name_data(found: re.Match[str]) -> str:

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compaction_service.engine.summary.accept import Accepted, Answer, Rejected, accept, is_echo, unwrap
+from compaction_service.engine.summary.prompt import RULES, Wanted, merge, resummarize
 from compaction_service.engine.summary.transcript import render
 
 from .build import HOSTILE, SECTIONS, by_chars, dialogue
@@ -183,6 +184,24 @@ def test_accept__transcript_copied__echo() -> None:
         reason(judge(f"## Overall Goal\n{PROSE}\n## Next Steps\n- [ ] x\n## Active Files\n-", source=transcript))
         == "echo"
     )
+
+
+def test_accept__our_rules_copied__echo() -> None:
+    """A prompt that has no transcript (a merge, a shortening) comes back, with a good summary in it."""
+    for asked in (resummarize(Wanted(SECTIONS, 300, 400), GOOD), merge(Wanted(SECTIONS, 300, 400), [GOOD, GOOD])):
+        for text in (f"{asked.system}\n\n{asked.user}", asked.user.replace(GOOD, GOOD * 9), f"{RULES}\n{GOOD * 9}"):
+            if text.count("<summary>") != 1:
+                assert is_echo(text, [], RULES)
+
+
+def test_accept__wording_that_instructions_ask_for__no_echo() -> None:
+    told = "Begin with this: " + PROSE
+    assert isinstance(
+        accept(
+            Answer(f"{GOOD}\n{PROSE}\n{'more of our own words, ' * 40}", "stop"), sections=SECTIONS, source=[told],
+            replaced_tokens=9999, count=by_chars, rules=RULES,
+        ), Accepted,
+    )  # fmt: skip
 
 
 def test_is_echo__chinese_copied__echo() -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from compaction_service.engine.summary.report import dropped_content, entities
+from compaction_service.engine.summary.report import dropped_content, entities, preserved
 
 from .build import HOSTILE, Piece, dialogue, said
 
@@ -25,6 +25,24 @@ def test_entities__text__paths_urls_identifiers_and_names() -> None:
 
 def test_entities__many__first_fifty() -> None:
     assert entities("\n".join(f"src/file{n}.py" for n in range(80))) == [f"src/file{n}.py" for n in range(50)]
+
+
+def test_preserved__names_of_a_summary__only_those_that_the_span_or_the_summary_before_has() -> None:
+    messages = [
+        said(1, "user", "We go to New\nYork City with getUser."),
+        said(2, "assistant", Piece("call", '{"path":"C:\\\\data\\\\caf\\u00e9.txt"}', "read_file", "c1")),
+        said(3, "tool", Piece("result", "ERR_42 in sha256:9f2c", None, "c1")),
+    ]
+    names = [
+        "new york city",
+        "getUser",
+        "C:\\data\\caf\u00e9.txt",
+        "ERR_42",
+        "old_name",
+        "MadeUpName",
+        "src/invented.py",
+    ]
+    assert preserved(names, messages, "Of old_name nothing is left.") == names[:5]
 
 
 def test_entities__messages__calls_and_results_too() -> None:
