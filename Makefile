@@ -11,7 +11,7 @@ MANAGE := $(PY) manage.py
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
-.PHONY: help up demo test test-slow test-browser lint format types migrations schema schema-check client docker-check \
+.PHONY: help up demo test test-slow test-browser bench-quality lint format types migrations schema schema-check client docker-check \
 	check lock audit clean
 
 help: ## List the targets
@@ -40,6 +40,9 @@ test-slow: $(READY) ## Run the tests that take minutes
 
 test-browser: $(READY) ## Run the admin in a real Chromium
 	@$(PY) -m pytest -m browser $(ARGS)
+
+bench-quality: $(READY) ## Measure the summaries that no model wrote, on the conversations in TRANSCRIPTS
+	@$(PY) -m tests.quality
 
 lint: $(READY) ## Style, formatting, templates, import rules
 	@.venv/bin/ruff check .
