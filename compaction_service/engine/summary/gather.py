@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from .files import call_values
-from .lexicon import ERROR, PLAIN, PLEASANT, QUESTION_ENDS
+from .lexicon import ERROR, QUESTION_ENDS
 from .names import is_name_line
 from .sections import Parsed, item, meaning
-from .select import Traits, is_relative, traits
+from .select import Traits, is_relative, only_greets, traits
 from .span import Part, SpanMessage
-from .text import sentences, words
+from .text import sentences
 
 _CALL_CHARS = 300  # a longer call writes a file
 _MAX_BOOST = 4.0
@@ -137,13 +137,7 @@ def _part_sentences(part: Part) -> list[str]:
         values = call_values(part.text)
         return [values] if 0 < len(values) <= _CALL_CHARS else []
     found = [_BULLET.sub("", sentence, count=1) for sentence in sentences(part.text)]
-    return [sentence for sentence in found if sentence and not (part.kind == "text" and _only_greets(sentence))]
-
-
-def _only_greets(text: str) -> bool:
-    """Or thanks, or cheers."""
-    found = words(text)
-    return not PLEASANT.isdisjoint(found) and all(word in PLEASANT or word in PLAIN for word in found)
+    return [sentence for sentence in found if sentence and not (part.kind == "text" and only_greets(sentence))]
 
 
 def _request_weight(messages: Sequence[SpanMessage]) -> float:

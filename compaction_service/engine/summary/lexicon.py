@@ -15,22 +15,18 @@ def _words(text: str) -> frozenset[str]:
 # Beginnings of the words by which a heading's meaning is told, checked in this order.
 HEADINGS = {
     "files": _words("""
-    file datei fichier archivo arquivo ficheiro bestand plik
-    dosya berkas tệp tập artifact artefact файл 文件 檔案
+        file datei fichier archivo arquivo ficheiro bestand plik dosya berkas tệp tập artifact artefact файл 文件 檔案
         ファイル 파일 ملف फ़ाइल फाइल ไฟล์"""),
     "steps": _words("""
         next step todo to-do plan remaining pending progress nächst schritt offen prochain étape próxim siguiente paso
-    prossim passi volgende następn krok nästa adım bước langkah
-    следующ шаг 下一步 步骤 步驟 待办 待辦 次の 今後
+        prossim passi volgende następn krok nästa adım bước langkah следующ шаг 下一步 步骤 步驟 待办 待辦 次の 今後
         다음 단계 الخطوات التالي अगले ขั้นตอน"""),
     "errors": _words("""
-    error problem failure issue fehler erreur errore erro
-    błąd hata ошибк 错误 錯誤 エラー 오류 خطأ त्रुटि
+        error problem failure issue fehler erreur errore erro błąd hata ошибк 错误 錯誤 エラー 오류 خطأ त्रुटि
         ข้อผิดพลาด"""),
     "goal": _words("""
         goal objective intent purpose request task aim ziel aufgabe auftrag anliegen objectif demande objetivo meta
-    obiettivo richiest doel cel mål hedef amaç mục tujuan
-    цел задач запрос 目标 目標 目的 请求 請求 要求 需求
+        obiettivo richiest doel cel mål hedef amaç mục tujuan цел задач запрос 目标 目標 目的 请求 請求 要求 需求
         リクエスト 목표 요청 هدف الهدف लक्ष्य เป้าหมาย"""),
 }
 
@@ -44,14 +40,13 @@ TIME = RELATIVE_TIME | _words("""
     monday tuesday wednesday thursday friday saturday sunday january february march april june july august september
     october november december day days weeks months year years deadline montag dienstag mittwoch donnerstag freitag
     samstag sonntag tag jahr uhr lundi mardi mercredi jeudi vendredi samedi dimanche lunes martes miércoles jueves
-    viernes sábado domingo año lunedì martedì mercoledì giovedì
-    venerdì sabato domenica anno ano год года 星期 曜日""")
+    viernes sábado domingo año lunedì martedì mercoledì giovedì venerdì sabato domenica anno ano год года 星期 曜日""")
 # Who speaks of themselves says what they have, want and did.
 FIRST_PERSON = _words("""
-    i my me we our us mine i'm i've i'd i'll we're we've ich wir mein meine unser je nous mon ma notre yo mi nosotros
-    nuestro io noi mio nostro eu nós meu я мы мой мне 我们 我的 我想 私は 私の 僕は 나는 저는 أنا""")
+    i my me we our us mine ich wir mein meine unser je nous mon ma notre yo mi nosotros nuestro io noi mio nostro eu
+    nós meu я мы мой мне 我们 我的 我想 私は 私の 僕は 나는 저는 أنا""")
 SECOND_PERSON = _words("""
-    you your you're you've you'll yours du dein deine ihr euer sie ihre tu ton ta votre vous tú tu usted você seu sua
+    you your yours du dein deine ihr euer sie ihre tu ton ta votre vous tú tu usted você seu sua
     lei ты вы твой ваш 你 您 你的 あなた""")
 # What began, changed, is liked best, or is called by a name.
 NEWS = _words("""
@@ -64,21 +59,21 @@ SETTLED = _words("""
     allowed remember forget note important muss niemals wichtig merken immer statt entschieden doit jamais toujours
     décidé debe nunca siempre decidido deve sempre нельзя нужно всегда
     никогда решили 必须 不要 不能 决定 需要 必ず 禁止 決定""")
-# What is said to be kind. A sentence of these and plain words only says nothing that must be remembered.
-PLEASANT = _words("""
-    hi hey hello hiya bye goodbye thanks thank thx welcome please sorry congrats congratulations cheers wow whoa yay
-    woohoo haha hahaha lol yeah yep yup oh ah aw aww hmm okay ok sure cool nice great awesome amazing wonderful
-    fantastic lovely beautiful sweet super excellent perfect good best glad happy pleased excited exciting proud
-    impressive inspiring incredible absolutely definitely totally exactly agree agreed luck job fun enjoy care
-    appreciate kind kindness pleasure hope wish love means mean sounds sound looks look feel feels feeling support
-    supportive encouragement hug hugs hallo danke bitte gern tschüss super toll bonjour salut merci hola gracias ciao
-    grazie olá obrigado obrigada привет спасибо пожалуйста 你好 您好 谢谢 再见 こん
-    んに にち ちは あり りが がと とう 안녕 감사 شكرا مرحبا สวัส
-    ขอบ""")
+# Greetings and thanks; and what else is said to be kind. With plain words only they say nothing to be remembered.
+GREETING = _words("""
+    hi hey hello hiya bye goodbye thanks thank thx welcome congrats congratulations cheers hallo danke tschüss bonjour
+    salut merci hola gracias ciao grazie olá obrigado obrigada привет спасибо 你好 您好 谢谢 再见 こん んに にち ちは
+    あり りが がと とう 안녕 감사 شكرا مرحبا สวัส ขอบ""")
+PLEASANT = GREETING | _words("""
+    please sorry wow whoa yay woohoo haha hahaha lol yeah yep yup oh ah aw aww hmm okay ok sure cool nice great awesome
+    amazing wonderful fantastic lovely beautiful sweet super excellent perfect good best glad happy pleased excited
+    exciting proud impressive inspiring incredible absolutely definitely totally exactly agree agreed luck job fun enjoy
+    care appreciate kind kindness pleasure hope wish love means mean sounds sound looks look feel feels feeling support
+    supportive encouragement hug hugs bitte gern toll пожалуйста""")
 # The words of a language that name nothing.
 PLAIN = _words("""
-    a an the this that these those i you he she it we they me him her us them my your his its our their mine yours i'm
-    i've i'd i'll you're you've it's that's there's we're we've they're he's she's let's what's who's m ve re ll s t d
+    a an the this that these those i you he she it we they me him her us them my your his its our their mine yours
+    m ve re ll s t d
     am is are was were be been being have has had having will would can could should may might just so too very really
     much more lot lots and or of to in on at for with by from as about up out off over down back again here there then
     than now always ever all any some every everything something anything one ones thing things way kind bit what who
@@ -105,8 +100,7 @@ FILE_ENDINGS = _words("""
 
 # Answers and sections that say nothing.
 BLANK = frozenset(("", "no summary", "لا شيء")) | _words("""
-    none n/a na nothing null nil empty todo
-    undefined keine aucun ninguno нет 无 無 なし 없음""")
+    none n/a na nothing null nil empty todo undefined keine aucun ninguno нет 无 無 なし 없음""")
 # How refusals begin. Bounded gaps only: these run on any text.
 REFUSAL = re.compile(
     r"""(?:(?:i(?:'m|\ am)\ (?:very\ |so\ |truly\ )?)?sorry|i\ apologi[sz]e|my\ apologies|i\ regret|as\ an\ ai)\b

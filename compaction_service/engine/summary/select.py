@@ -14,7 +14,18 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
-from .lexicon import FIRST_PERSON, NEWS, QUESTION_ENDS, RELATIVE_TIME, SECOND_PERSON, SETTLED, TIME
+from .lexicon import (
+    FIRST_PERSON,
+    GREETING,
+    NEWS,
+    PLAIN,
+    PLEASANT,
+    QUESTION_ENDS,
+    RELATIVE_TIME,
+    SECOND_PERSON,
+    SETTLED,
+    TIME,
+)
 from .text import words
 
 REPEAT = 0.4  # what a word is still worth each time it is kept again
@@ -42,6 +53,7 @@ _FACTORS: tuple[tuple[_Holds, float], ...] = (
     (lambda _, found: not SECOND_PERSON.isdisjoint(found[:1]), 0.4),
     (lambda text, _: text.endswith(QUESTION_ENDS), 0.3),
     (lambda _, found: len(found) <= _FEW, 0.4),
+    (lambda _, found: _is_kind(found), 0.1),
     (lambda text, _: bool(_LISTED.search(text)), 1.8),
     (lambda text, _: bool(_QUOTED.search(text)), 1.6),
     (lambda text, _: bool(_FIGURE.search(text)), 1.8),
@@ -83,6 +95,16 @@ def traits(text: str) -> Traits:
 def is_relative(sentence: Traits) -> bool:
     """Whether it speaks of time in words that mean nothing without the day they were said on."""
     return not RELATIVE_TIME.isdisjoint(sentence.words)
+
+
+def only_greets(text: str) -> bool:
+    """Or thanks. Other kind words are kept where there is room for them."""
+    found = words(text)
+    return not GREETING.isdisjoint(found) and _is_kind(found)
+
+
+def _is_kind(found: Sequence[str]) -> bool:
+    return not PLEASANT.isdisjoint(found) and all(word in PLEASANT or word in PLAIN for word in found)
 
 
 def select(candidates: Sequence[Candidate], budget: float, seen: Iterable[str] = ()) -> list[int]:

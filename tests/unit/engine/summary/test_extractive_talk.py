@@ -39,8 +39,13 @@ def test_extract__greetings_and_thanks__do_not_lead() -> None:
     )
     goal = made.split("## Next Steps")[0]
     assert "- My sister Nadia opened a bakery in Lyon." in goal
-    assert "Hi there" not in goal.splitlines()[1]
-    assert "Wow" not in made
+    assert "Hi there" not in goal
+
+
+def test_extract__thanks_last__is_no_open_step() -> None:
+    made = make(dialogue("Mend src/a.py, please.", "I mended it.", "Thanks a lot!"), 60)
+    assert "- [x] Mend src/a.py, please. (#1)" in made
+    assert "- [ ]" not in made
 
 
 def test_extract__answer_to_a_question__before_what_nobody_asked() -> None:
