@@ -11,8 +11,8 @@ MANAGE := $(PY) manage.py
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
-.PHONY: help up demo test test-slow test-browser test-llm bench bench-big lint format types migrations schema schema-check \
-	client docker-check \
+.PHONY: help up demo test test-slow test-browser test-llm bench bench-big bench-quality lint format types migrations \
+	schema schema-check client docker-check \
 	check lock audit clean
 
 help: ## List the targets
@@ -59,6 +59,9 @@ $(LLM)/.ready: | $(READY)
 
 test-llm: $(LLM)/.ready ## Replay a transcript with a real, very small model
 	@$(PY) -m pytest -m llm $(ARGS)
+
+bench-quality: $(READY) ## Measure the summaries that no model wrote, on the conversations in TRANSCRIPTS
+	@$(PY) -m tests.quality
 
 lint: $(READY) ## Style, formatting, templates, import rules
 	@.venv/bin/ruff check .

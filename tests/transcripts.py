@@ -30,29 +30,33 @@ class Transcript:
 
 def transcript(name: str, most: int | None = None) -> Transcript:
     """The OpenAI conversations of a source joined to one, of at most `most` messages. Skips where there are none."""
-    return _joined(name, "openai", most)
+    return _or_skip(name, "openai", most)
 
 
 def anthropic_transcript(name: str, most: int | None = None) -> Transcript:
     """The same of a source's Anthropic conversations."""
-    return _joined(name, "anthropic", most)
+    return _or_skip(name, "anthropic", most)
 
 
-def _joined(name: str, fmt: str, most: int | None) -> Transcript:
-    path = FOLDER / f"{name}.jsonl"
-    if not path.exists():
-        pytest.skip(f"no transcripts: {path.name} is not in the folder TRANSCRIPTS names")
-    joined = Transcript()
-    for line in _lines(path):
+def _or_skip(name: str, fmt: str, most: int | None) -> Transcript:
+    if not (FOLDER / f"{name}.jsonl").exists():
+        pytest.skip(f"no transcripts: {name}.jsonl is not in the folder TRANSCRIPTS names")
+    return joined(name, fmt, most)
+
+
+def joined(name: str, fmt: str, most: int | None = None) -> Transcript:
+    """The same of one format. Raises FileNotFoundError where there are none."""
+    made = Transcript()
+    for line in _lines(FOLDER / f"{name}.jsonl"):
         if line["format"] != fmt:
             continue
-        if not joined.messages:
-            joined.system, joined.tools = line["system"], line["tools"]
-        joined.messages += line["messages"]
-        if most is not None and len(joined.messages) >= most:
+        if not made.messages:
+            made.system, made.tools = line["system"], line["tools"]
+        made.messages += line["messages"]
+        if most is not None and len(made.messages) >= most:
             break
-    joined.messages = joined.messages[:most]
-    return joined
+    made.messages = made.messages[:most]
+    return made
 
 
 def _lines(path: Path) -> Iterator[Any]:

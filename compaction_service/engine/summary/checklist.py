@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from .bound import clip
 from .sections import Item, Section, items
+from .select import only_greets
 from .span import Count, SpanMessage
 from .text import sentences
 
@@ -29,7 +30,7 @@ def checklist(
     carried = [_updated(item, answered) for section in old for item in items(section["text"])]
     entries = [*[i for i in carried if i["done"]][-_OLD_DONE:], *(i for i in carried if not i["done"])]
     whole: dict[int, int] = {}
-    requests = [m for m in messages if m.request]
+    requests = [m for m in messages if m.request and not only_greets("\n".join(m.texts("text")))]
     for message in requests[-_NEWEST_REQUESTS:]:
         text = " ".join(sentences("\n".join(message.texts("text"))))
         if not text:

@@ -45,11 +45,40 @@ TIME = RELATIVE_TIME | _words("""
 FIRST_PERSON = _words("""
     i my me we our us mine ich wir mein meine unser je nous mon ma notre yo mi nosotros nuestro io noi mio nostro eu
     nós meu я мы мой мне 我们 我的 我想 私は 私の 僕は 나는 저는 أنا""")
-# What must be, must not be, or was settled.
+SECOND_PERSON = _words("""
+    you your yours du dein deine ihr euer sie ihre tu ton ta votre vous tú tu usted você seu sua
+    lei ты вы твой ваш 你 您 你的 あなた""")
+# What began, changed, is liked best, or is called by a name.
+NEWS = _words("""
+    new first last since started joined recently favorite favourite named called because bought moved born married neu
+    neue erste letzte seit begonnen lieblings nouveau nouvelle premier dernier depuis nuevo nueva primero último desde
+    nuovo nuova primo ultimo новый первый недавно 最近 第一 开始 最喜欢""")
+# What must be, must not be, was settled, or is to be remembered.
 SETTLED = _words("""
     must never always cannot instead decided decision prefer require required requires constraint agreed forbidden
-    allowed muss niemals immer statt entschieden doit jamais toujours décidé debe nunca siempre decidido deve sempre
-    нельзя нужно всегда никогда решили 必须 不要 不能 决定 需要 必ず 禁止 決定""")
+    allowed remember forget note important muss niemals wichtig merken immer statt entschieden doit jamais toujours
+    décidé debe nunca siempre decidido deve sempre нельзя нужно всегда
+    никогда решили 必须 不要 不能 决定 需要 必ず 禁止 決定""")
+# Greetings and thanks; and what else is said to be kind. With plain words only they say nothing to be remembered.
+GREETING = _words("""
+    hi hey hello hiya bye goodbye thanks thank thx welcome congrats congratulations cheers hallo danke tschüss bonjour
+    salut merci hola gracias ciao grazie olá obrigado obrigada привет спасибо 你好 您好 谢谢 再见 こん んに にち ちは
+    あり りが がと とう 안녕 감사 شكرا مرحبا สวัส ขอบ""")
+PLEASANT = GREETING | _words("""
+    please sorry wow whoa yay woohoo haha hahaha lol yeah yep yup oh ah aw aww hmm okay ok sure cool nice great awesome
+    amazing wonderful fantastic lovely beautiful sweet super excellent perfect good best glad happy pleased excited
+    exciting proud impressive inspiring incredible absolutely definitely totally exactly agree agreed luck job fun enjoy
+    care appreciate kind kindness pleasure hope wish love means mean sounds sound looks look feel feels feeling support
+    supportive encouragement hug hugs bitte gern toll пожалуйста""")
+# The words of a language that name nothing.
+PLAIN = _words("""
+    a an the this that these those i you he she it we they me him her us them my your his its our their mine yours
+    m ve re ll s t d
+    am is are was were be been being have has had having will would can could should may might just so too very really
+    much more lot lots and or of to in on at for with by from as about up out off over down back again here there then
+    than now always ever all any some every everything something anything one ones thing things way kind bit what who
+    which how when where why that's'll like know think see say said hear get got give make makes made going time guys
+    keep keeping stay let such even still also both each well because""")
 QUESTION_ENDS = ("?", "？", "؟", "か。", "吗。")
 ERROR = re.compile(
     r"(?i:\b(?:error|exception|fatal|failed|failure|traceback|panic|denied|not found|fehler|erreur)\b)"

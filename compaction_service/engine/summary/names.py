@@ -8,11 +8,16 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import chain
 
 from .files import call_values
 from .span import Count, SpanMessage
 from .terms import terms
 
+# port=8080, mypy==0.910, "total_cost': 0.43", line 1475
+_VALUE = re.compile(
+    r"""(?<![\w.-])([A-Za-z][\w.-]{1,40})['"]?(==|[:=]\s?|\s)['"(]?(\d[\d.,:]{0,20}\d%?)(?![\w.,-]*\w)"""
+)
 _LINE = re.compile(r"^- `([^`\n]*)`$", re.MULTILINE)
 
 
@@ -38,17 +43,27 @@ def ranked_names(messages: Sequence[SpanMessage], old: Iterable[str]) -> list[st
 
 
 def _distinct(texts: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(t.text for text in texts for t in terms(text) if t.kind in ("identifier", "url")))
+    names = (term.text for text in texts for term in terms(text) if term.kind in ("identifier", "url"))
+    values = (f"{name}{sign.rstrip() or ' '}{value}" for text in texts for name, sign, value in _VALUE.findall(text))
+    return list(dict.fromkeys(chain(names, values)))
+
+
+def _figure(name: str) -> str:
+    """The number of a pair like `port 8080`; no more of it is shown where the number is."""
+    found = _VALUE.fullmatch(name)
+    return found[3] if found else ""
 
 
 def fitting(ranked: Sequence[str], shown: Iterable[str], room: int, count: Count) -> str:
     """The name line with as many as fit in `room` tokens, without those in the `shown` texts."""
-    known = {term.text for text in shown for term in terms(text)}
+    text = "\n".join(shown)
+    known = {term.text for term in terms(text)}
     room -= count(name_line(["x"]))
     chosen = []
     for name in ranked:
-        if name in known or "`" in name:
+        if name in known or "`" in name or _figure(name) in known:
             continue
+        known.add(_figure(name) or name)
         room -= count(f", {name}")
         if room < 0:
             break

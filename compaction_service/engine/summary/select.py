@@ -11,19 +11,55 @@ import heapq
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
-from .lexicon import FIRST_PERSON, QUESTION_ENDS, RELATIVE_TIME, SETTLED, TIME
+from .lexicon import (
+    FIRST_PERSON,
+    GREETING,
+    NEWS,
+    PLAIN,
+    PLEASANT,
+    QUESTION_ENDS,
+    RELATIVE_TIME,
+    SECOND_PERSON,
+    SETTLED,
+    TIME,
+)
 from .text import words
 
 REPEAT = 0.4  # what a word is still worth each time it is kept again
 _NAME = 4.0  # how much more a name weighs than a plain word of its rarity
 _NUMBER = 2.0
-# What a sentence's words add to its worth of 1. These figures were fitted on five LoCoMo conversations.
-_KINDS = ((TIME, 1.5), (FIRST_PERSON, 0.5), (SETTLED, 0.5))
 _PRECISE = re.compile(r"\w[_/\\]\w|[A-Za-z]\d|\d[A-Za-z]|\d{4}|\w-\d")  # identifiers, paths, long numbers
+_QUOTED = re.compile('["\u201c\u201e\u300c\u300e\xab`]')
+_LISTED = re.compile("[,\uff0c\u060c\u3001][^,\uff0c\u060c\u3001]{2,60}[,\uff0c\u060c\u3001]")
+_FIGURE = re.compile(r"\d")
+_SIGN = re.compile(r"[{}\[\]<>=|;()_#*\\^~+&$@]")
+_SIGNS = 0.08  # of a text's characters; more, and it is no prose
+_FEW = 4  # words
 _EVALUATIONS = 30  # per sentence on average; after that stale worths are taken, which keeps hostile input linear
+
+
+# How much more a sentence is worth of which this holds, and how much less. Fitted on five LoCoMo conversations.
+_Holds = Callable[[str, Sequence[str]], bool]
+_FACTORS: tuple[tuple[_Holds, float], ...] = (
+    (lambda text, _: bool(_PRECISE.search(text)), 2.0),
+    (lambda _, found: not TIME.isdisjoint(found), 1.5),
+    (lambda _, found: not RELATIVE_TIME.isdisjoint(found), 1.8),
+    (lambda _, found: not NEWS.isdisjoint(found), 1.4),
+    (lambda _, found: not SETTLED.isdisjoint(found), 1.5),
+    (lambda _, found: not FIRST_PERSON.isdisjoint(found[:1]), 1.4),
+    (lambda _, found: not SECOND_PERSON.isdisjoint(found[:1]), 0.4),
+    (lambda text, _: text.endswith(QUESTION_ENDS), 0.3),
+    (lambda _, found: len(found) <= _FEW, 0.4),
+    (lambda _, found: _is_kind(found), 0.1),
+    (lambda text, _: bool(_LISTED.search(text)), 1.8),
+    (lambda text, _: bool(_QUOTED.search(text)), 1.6),
+    (lambda text, _: bool(_FIGURE.search(text)), 1.8),
+    # Code, tables, listings: what they are about is said in sentences.
+    (lambda text, _: len(_SIGN.findall(text)) > _SIGNS * len(text), 0.4),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +77,15 @@ class Candidate:
     """A sentence that may be kept: its cost in the budget's unit, and how much it should count beside others."""
 
     traits: Traits
-    cost: int
+    cost: float
     weight: float = 1.0
+    group: Hashable = None  # the first kept of a group pays its opening too
+    opening: int = 0
 
 
 def traits(text: str) -> Traits:
     found = words(text)
-    worth = 1.0 + bool(_PRECISE.search(text)) + sum(adds for kind, adds in _KINDS if not kind.isdisjoint(found))
-    if text.endswith(QUESTION_ENDS):
-        worth /= 2
+    worth = math.prod(factor for holds, factor in _FACTORS if holds(text, found))
     capitals = [
         word for token in text.split()[1:] if token[0].isupper() and token[1:2].islower() for word in words(token)
     ]
@@ -61,7 +97,17 @@ def is_relative(sentence: Traits) -> bool:
     return not RELATIVE_TIME.isdisjoint(sentence.words)
 
 
-def select(candidates: Sequence[Candidate], budget: int, seen: Iterable[str] = ()) -> list[int]:
+def only_greets(text: str) -> bool:
+    """Or thanks. Other kind words are kept where there is room for them."""
+    found = words(text)
+    return not GREETING.isdisjoint(found) and _is_kind(found)
+
+
+def _is_kind(found: Sequence[str]) -> bool:
+    return not PLEASANT.isdisjoint(found) and all(word in PLEASANT or word in PLAIN for word in found)
+
+
+def select(candidates: Sequence[Candidate], budget: float, seen: Iterable[str] = ()) -> list[int]:
     """Indices of the candidates to keep, ascending; their costs are within `budget`. `seen`: words kept elsewhere.
 
     Deterministic; about linear in the text."""
@@ -78,9 +124,12 @@ def select(candidates: Sequence[Candidate], budget: int, seen: Iterable[str] = (
     heapq.heapify(heap)
     kept = []
     evaluations = _EVALUATIONS * len(candidates)
+    opened: set[Hashable] = {None}
     while heap and budget > 0:
         stale, number = heapq.heappop(heap)
-        if candidates[number].cost > budget:
+        one = candidates[number]
+        price = one.cost if one.group in opened else one.cost + one.opening
+        if price > budget:
             continue
         if evaluations > 0:
             evaluations -= 1
@@ -89,8 +138,9 @@ def select(candidates: Sequence[Candidate], budget: int, seen: Iterable[str] = (
                 heapq.heappush(heap, (fresh, number))
                 continue
         kept.append(number)
-        budget -= candidates[number].cost
-        for word in candidates[number].traits.words:
+        budget -= price
+        opened.add(one.group)
+        for word in one.traits.words:
             worth[word] *= REPEAT
     return sorted(kept)
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import time
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,9 +14,32 @@ def candidates(*texts: str) -> list[Candidate]:
     return [Candidate(traits(text), len(text.split())) for text in texts]
 
 
-def test_traits__facts__over_small_talk_over_questions() -> None:
-    asked, plain, dated = (traits(t).worth for t in ("it is nice?", "it is nice", "never met on Monday"))
-    assert asked < plain == 1 < dated
+PLAIN = "they all went home together again"
+
+
+@pytest.mark.parametrize(
+    "better",
+    [
+        "they never all went home together",
+        "they all went home together on Monday",
+        "they all went home together yesterday",
+        "they all went home by 7 again",
+        "they all went home in src/app again",
+        'they all sang "Brave" together again',
+        "they took bread, salt, and honey home again",
+        "I went home together again with all",
+    ],
+)
+def test_traits__states_something_precise__worth_more(better: str) -> None:
+    assert traits(better).worth > traits(PLAIN).worth == 1
+
+
+@pytest.mark.parametrize(
+    "worse",
+    ["did they all go home together?", "you all went home together again", "went home", "if (x[0] == y) { return; }"],
+)
+def test_traits__questions_flattery_scraps_code__worth_less(worse: str) -> None:
+    assert traits(worse).worth < traits(PLAIN).worth
 
 
 def test_traits__capitals__inside_the_sentence_only() -> None:
@@ -44,6 +68,13 @@ def test_select__words_kept_elsewhere__worth_less() -> None:
     found = candidates("alpha beta gamma", "delta epsilon zeta")
     assert select(found, 3, seen=words("alpha beta gamma")) == [1]
     assert select(found, 3, seen=words("delta epsilon zeta")) == [0]
+
+
+def test_select__of_one_group__the_opening_is_paid_once() -> None:
+    found = [Candidate(traits(text), 2, group="day", opening=3) for text in ("alpha beta", "gamma delta", "rho tau")]
+    assert len(select(found, 6)) == 1
+    assert len(select(found, 7)) == 2
+    assert len(select(found, 9)) == 3
 
 
 @given(st.lists(st.text(max_size=30), max_size=30), st.integers(-1, 60))

@@ -1,0 +1,150 @@
+"""The sentences an extractive summary may keep: those of the previous summary, and those of the span."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from .files import call_values
+from .lexicon import ERROR, QUESTION_ENDS
+from .names import is_name_line
+from .sections import Parsed, item, meaning
+from .select import Traits, is_relative, only_greets, traits
+from .span import Part, SpanMessage
+from .text import sentences
+
+_CALL_CHARS = 300  # a longer call writes a file
+_MAX_BOOST = 4.0
+_WEIGHTS = {"call": 1.0, "result": 0.5}
+_ERROR_WEIGHT = 3.0
+_ANSWER_WEIGHT = 2.0  # of what answers a question
+_ASKED = 10  # sentences at a request's beginning; what follows was pasted
+_PASTED_WEIGHT = 0.7
+_BULLET = re.compile(r"^\s{0,8}(?:[-*+•>]|#{1,6}|\d{1,3}[.)])\s+")
+_DAY = re.compile(r"\[\d{4}-\d\d-\d\d\] ")
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Which section (by index) takes what."""
+
+    goal: int
+    steps: int | None
+    files: int | None
+    errors: int | None
+    facts: tuple[int, ...]
+
+    @property
+    def mixed(self) -> bool:
+        """Users' words and the rest share a section, so that each must be labelled."""
+        return self.goal in self.facts
+
+
+def layout_of(headings: Sequence[str]) -> Layout:
+    meanings = [meaning(heading) for heading in headings]
+
+    def first(name: str) -> int | None:
+        return meanings.index(name) if name in meanings else None
+
+    steps, files, errors = first("steps"), first("files"), first("errors")
+    goal = first("goal")
+    if goal is None:
+        goal = next((n for n, name in enumerate(meanings) if name not in ("steps", "files", "errors")), 0)
+    facts = tuple(n for n, name in enumerate(meanings) if n != goal and name in ("other", "goal"))
+    return Layout(goal, steps, files, errors, facts or ((goal,) if steps is None else (steps,)))
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    text: str
+    traits: Traits
+    line: int  # sentences of one line are shown together
+    weight: float
+    section: int | None = None  # None: a fact, wherever facts go
+    label: str = ""
+    talk: bool = False  # of people who say as much as each other: shown in paragraphs
+
+
+def old_sentences(
+    old: Parsed, headings: Sequence[str], layout: Layout, messages: Sequence[SpanMessage]
+) -> Iterator[Sentence]:
+    """What the previous summary says, under its headings; checklists and files are carried on their own.
+
+    It weighs as when it was new: users' words, which the section about the goal has, more than what tools printed."""
+    boost = 1.0 if layout.mixed else _request_weight(messages)
+    tools = {f"{part.name}: " for message in messages for part in message.parts if part.kind == "call" and part.name}
+    number = 0
+    for heading, text in [("", old.preamble), *((one["heading"], one["text"]) for one in old.sections)]:
+        place = headings.index(heading) if heading in headings else layout.facts[0]
+        if place == layout.files:
+            continue
+        for line in text.splitlines():
+            number -= 1
+            if (layout.steps is not None and item(line)) or is_name_line(line):
+                continue
+            said = _BULLET.sub("", line, count=1)
+            day = found[0] if (found := _DAY.match(said)) else ""
+            said = said.removeprefix(day)
+            tool = said[: said.find(": ") + 2]
+            if tool not in tools:
+                tool = ""
+            weight = _WEIGHTS["result"] if tool else boost if place == layout.goal else 1.0
+            for sentence in sentences(said.removeprefix(tool)):
+                worth = weight * (_ERROR_WEIGHT if ERROR.search(sentence) else 1)
+                talk = bool(day) and not tool
+                yield Sentence(sentence, traits(sentence), number, worth, place, day + tool, talk)
+
+
+def new_sentences(messages: Sequence[SpanMessage], layout: Layout) -> Iterator[Sentence]:
+    boost = _request_weight(messages)
+    days = len({message.at.date() for message in messages if message.at})
+    first = next((m.position for m in messages if m.request), None)
+    asked = False  # the message before asks something
+    for message in messages:
+        answer = _ANSWER_WEIGHT if asked else 1.0
+        asked = _asks(message)
+        day = message.at.strftime("[%Y-%m-%d] ") if message.at else ""
+        for part in message.parts:
+            weight, place, label = answer, None, ""
+            if part.kind in ("call", "result"):
+                weight, label = _WEIGHTS[part.kind], f"{part.name or 'tool'}: "
+            else:
+                if message.request:
+                    weight, place = weight * boost * (2 if message.position == first else 1), layout.goal
+                if layout.mixed or message.role not in ("user", "assistant"):
+                    label = f"{message.role}: "
+            talk = part.kind == "text" and boost == 1 and "\n" not in part.text.strip()
+            for number, text in enumerate(_part_sentences(part)):
+                if place is not None and number == _ASKED:
+                    weight, place, label = _PASTED_WEIGHT, None, f"{message.role}: "
+                found = traits(text)
+                worth = weight * (_ERROR_WEIGHT if ERROR.search(text) else 1)
+                dated = day if days > 1 or is_relative(found) else ""
+                yield Sentence(text, found, message.position, worth, place, dated + label, talk)
+
+
+def _asks(message: SpanMessage) -> bool:
+    said = [text for text in message.texts("text") if text.strip()]
+    return bool(said) and said[-1].rstrip().endswith(QUESTION_ENDS)
+
+
+def _part_sentences(part: Part) -> list[str]:
+    if part.kind in ("thinking", "media"):
+        return []
+    if part.kind == "call":
+        values = call_values(part.text)
+        return [values] if 0 < len(values) <= _CALL_CHARS else []
+    found = [_BULLET.sub("", sentence, count=1) for sentence in sentences(part.text)]
+    return [sentence for sentence in found if sentence and not (part.kind == "text" and only_greets(sentence))]
+
+
+def _request_weight(messages: Sequence[SpanMessage]) -> float:
+    """How much more a user's words weigh. Beside an assistant that says ten times as much each is an intention; in a
+    chat of two who speak alike it is not. Where an agent uses tools what it was asked weighs most."""
+    if any(part.kind in ("call", "result") for message in messages for part in message.parts):
+        return _MAX_BOOST
+    asked = [sum(map(len, m.texts("text"))) for m in messages if m.request]
+    said = [sum(map(len, m.texts("text"))) for m in messages if not m.request]
+    return min(_MAX_BOOST, max(1.0, fmean(said) / (fmean(asked) or 1))) if asked and said else 1.0
