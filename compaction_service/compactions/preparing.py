@@ -6,23 +6,28 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.conf import settings
+from django.db.models import Sum
 
+from compaction_service.compactions import breakers
 from compaction_service.compactions.chains import Chain, texts_of
 from compaction_service.compactions.models import Compaction, Pass, PassKind, PassStatus, Summary
 from compaction_service.compactions.spans import span_messages, span_rows
 from compaction_service.compactions.starting import job_terms
 from compaction_service.compactions.steps import Model, Step
 from compaction_service.conversations.models import Conversation
+from compaction_service.conversations.selectors import messages_of
 from compaction_service.conversations.terms import Terms
 from compaction_service.engine import formats
 from compaction_service.engine.strategies import merge_target, rolls
 from compaction_service.engine.summary.span import SpanMessage
 from compaction_service.registry.selectors import summarizer_spec
 from compaction_service.registry.specs import UNKNOWN_SUMMARIZER_WINDOW
+from tenants.limits import limits_of
 from tenants.models import Tenant
 from tenants.selectors import summarizer_secret, tenant_get
 
 UNKNOWN_MAX_OUTPUT = 8192  # tokens asked of a model whose longest answer nobody knows
+AT_ONCE = 2  # windows of the summariser that are read of the database for one chunk
 TAIL_MESSAGES = 12  # newest kept messages looked at for the tail's end; it holds 2,000 tokens at most
 
 
@@ -36,21 +41,30 @@ def step_of(one: Pass) -> Step | None:
     fmt = formats.get(conversation.format)
     first, last = compaction.span.first, compaction.span.last
     merging = _merging(compaction, terms)
-    span = () if merging else span_messages(fmt, span_rows(conversation.id, first, last))
     done = list(compaction.passes.filter(status=PassStatus.SUCCEEDED).order_by("number"))
     work = compaction.work
+    tenant = tenant_get()
+    model = _model(one.model, tenant) if one.model else None
+    start, end, unread_tokens = work["from"], last, 0
+    if not merging and model and one.kind == PassKind.SUMMARY:
+        end, unread_tokens = _reach(conversation, start, last, AT_ONCE * model.window)
+    whole = end == last
+    span = () if merging else span_messages(fmt, span_rows(conversation.id, first if whole else start, end))
     return Step(
         compaction_id=compaction.id,
         conversation_id=conversation.id,
         pass_id=one.id,
         number=one.number,
         kind=PassKind(one.kind),
-        model=_model(one.model, tenant_get()) if one.model else None,
+        model=model,
         policy=terms.policy,
         focus=compaction.focus,
         instructions=compaction.instructions,
-        span=span,
-        unread=[message for message in span if message.position >= work["from"]],
+        span=span if whole else (),
+        unread=[message for message in span if message.position >= start],
+        unread_tokens=unread_tokens,
+        whole=whole,
+        part=sum(each.kind == PassKind.CHUNK for each in done),
         chunk=work["chunk"],
         chunk_tokens=work["chunk_tokens"],
         previous="\n\n".join(merging.parts) if merging else _running(compaction, done, extractive=not one.model),
@@ -63,7 +77,25 @@ def step_of(one: Pass) -> Step | None:
         passes_done=_shortened([*done, one]),
         count=terms.counter.text,
         parts=merging.parts if merging else (),
+        budget=limits_of(tenant.limits).monthly_budget,
     )
+
+
+def _reach(conversation: Conversation, start: int, last: int, tokens: int) -> tuple[int, int]:
+    """Where to stop reading a span of which one call takes only the beginning, and the tokens from `start` to `last`.
+
+    The last passes read the span whole, since what a summary dropped is told of all of it; the others what they need.
+    """
+    rows = messages_of(conversation.id).filter(position__gte=start, position__lte=last)
+    total: int = rows.aggregate(total=Sum("tokens"))["total"] or 0
+    if total <= tokens:
+        return last, total
+    seen = 0
+    for position, size in rows.order_by("position").values_list("position", "tokens").iterator():
+        seen += size
+        if seen > tokens:
+            return position, total
+    return last, total
 
 
 @dataclass(frozen=True)
@@ -119,8 +151,10 @@ def _model(name: str, tenant: Tenant) -> Model:
         name=name,
         window=spec.context_window or UNKNOWN_SUMMARIZER_WINDOW,
         max_output=spec.max_output or UNKNOWN_MAX_OUTPUT,
+        spec=spec,
         api_base=given.get("api_base"),
         api_key=summarizer_secret(tenant.id),
         extra_headers=given.get("extra_headers"),
         allow_local=settings.ALLOW_LOCAL_MODEL_URLS,
+        breaker=breakers.key_of(name, tenant),
     )
