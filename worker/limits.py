@@ -7,7 +7,7 @@ from django.conf import settings
 from compaction_service.compactions.leases import HEARTBEAT, LEASE
 
 SWEEP = 1.0  # seconds between sweeps: what a lost wake-up costs at most
-SWEEP_WAKES = 64  # wake-ups a sweep sends at most: a full worker process
+SWEEP_WAKES = 96  # wake-ups a sweep sends at most: a full worker process
 EXPIRE = 3600.0  # seconds between looks for conversations past their tenant's retention, which is told in days
 PURGE = 600.0  # seconds between purges of stored answers past their day
 PURGE_BATCHES = 100  # of one purge at most: it must not hold a worker's thread for long

@@ -138,7 +138,7 @@ def begin(claim: Claim) -> Pass | None:
         return None
     tenant = tenant_get()
     if compaction.status == Status.QUEUED:
-        one = open_job(compaction, tenant)
+        one = open_job(compaction, tenant, opened=claim.at.timestamp())
         if one is None:
             return None
     else:
@@ -174,11 +174,14 @@ def _callable(claim: Claim, compaction: Compaction, one: Pass, tenant: Tenant) -
 def _locked(claim: Claim) -> Compaction | None:
     """The claimed compaction under its conversation's lock, if it is live and the claim is still ours."""
     # The conversation first, as everywhere (docs/design.md, Locks): nobody ends or joins the job meanwhile.
-    Conversation.objects.select_for_update(of=("self",)).filter(compactions=claim.compaction_id).first()
+    conversation = (
+        Conversation.objects.select_for_update(of=("self",)).filter(compactions=claim.compaction_id).order_by().first()
+    )
     compaction = Compaction.objects.filter(id=claim.compaction_id, status__in=LIVE).first()
-    if compaction is None:
+    if compaction is None or conversation is None:
         Work.objects.filter(pk=claim.compaction_id).delete()
         return None
+    compaction.conversation = conversation  # as it is under its lock
     logs.request_id.set(compaction.request_id or None)  # what is logged of the job from here on carries it
     mine = Work.objects.filter(pk=claim.compaction_id, fence=claim.fence).exists()
     return compaction if mine else None
@@ -194,14 +197,18 @@ def finish(claim: Claim, step: Step, result: Result, reservation: uuid.UUID | No
 
 def _write(claim: Claim, step: Step, result: Result) -> None:
     # The conversation first, as everywhere (docs/design.md, Locks); it may have been erased.
-    there = Conversation.objects.select_for_update().filter(id=step.conversation_id).exists()
-    mine = there and Work.objects.select_for_update().filter(pk=claim.compaction_id, fence=claim.fence).exists()
+    conversation = Conversation.objects.select_for_update().filter(id=step.conversation_id).first()
+    mine = (
+        conversation is not None
+        and Work.objects.select_for_update().filter(pk=claim.compaction_id, fence=claim.fence).exists()
+    )
     _record(claim, step, result, late=not mine)
-    if not mine:
+    if conversation is None or not mine:
         _add_late(step, result)
         logger.info("late result refused", extra={"compaction": str(claim.compaction_id), "pass": step.number})
         return
     compaction = Compaction.objects.get(id=claim.compaction_id)
+    compaction.conversation = conversation
     one = Pass.objects.get(id=step.pass_id)
     _note(claim, one, step, result)
     if result.error is not None:
@@ -217,7 +224,7 @@ def _write(claim: Claim, step: Step, result: Result) -> None:
 
 def _summarised(claim: Claim, compaction: Compaction, one: Pass, final: Final) -> None:
     """A text of the chain is ready: the span's, or a merge's. The next merge that is due, else the apply."""
-    conversation = Conversation.objects.get(id=compaction.conversation_id)
+    conversation = compaction.conversation
     terms = job_terms(conversation, compaction)
     bound = terms.raw(terms.policy.summary_chain_max_tokens)
     drafted = compaction.work.get("chain")

@@ -47,7 +47,9 @@ def step_of(one: Pass) -> Step | None:
     model = _model(one.model, tenant) if one.model else None
     start, end, unread_tokens = work["from"], last, 0
     if not merging and model and one.kind == PassKind.SUMMARY:
-        end, unread_tokens = _reach(conversation, start, last, AT_ONCE * model.window)
+        unread_tokens = compaction.tokens_in or 0
+        if unread_tokens > AT_ONCE * model.window:  # else it is little enough to be read whole
+            end, unread_tokens = _reach(conversation, start, last, AT_ONCE * model.window)
     whole = end == last
     span = () if merging else span_messages(fmt, span_rows(conversation.id, first if whole else start, end))
     return Step(

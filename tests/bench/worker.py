@@ -117,9 +117,9 @@ def load(bench: Bench) -> Load:
     watching = threading.Thread(target=_watch, args=(stack.services["worker"].popen.pid, peak, stop))
     watching.start()
     try:
-        _until(lambda: bool(model.calls("bench")))
+        _until(lambda: model.most_in_flight() > 0)
         started_with = _cpu(stack.services["worker"].popen.pid)
-        _until(lambda: len(model.calls("bench")) >= JOBS // 2)
+        _until(lambda: _queued(bench) <= JOBS // 2)
         single = _ask(bench.other, late)
         _until(lambda: _queued(bench) == 0)
         cpu = _cpu(stack.services["worker"].popen.pid) - started_with
