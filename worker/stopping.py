@@ -38,9 +38,9 @@ def _wait(grace: float) -> None:
             return
         time.sleep(POLL)
     try:
-        count = leases.hand_back()
-        wakeup.wake(count)
-        logger.info("passes handed back", extra={"count": count})
+        if count := leases.hand_back():
+            wakeup.wake(count)
+            logger.info("passes handed back", extra={"count": count})
     except Exception as error:  # noqa: BLE001 -- their leases end by themselves
         logger.warning("passes not handed back", extra={"error": type(error).__name__})
     finally:
