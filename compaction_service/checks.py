@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 from django.conf import settings
@@ -37,7 +38,8 @@ def missing_settings() -> list[str]:
 
 @register(Tags.security, deploy=True)
 def check_settings(**_kwargs: Any) -> list[CheckMessage]:
-    """`manage.py check --deploy`: every secret and URL is set, peppers are long enough, encryption keys are valid."""
+    """`manage.py check --deploy`: every secret and URL is set, peppers are long enough, encryption keys are valid,
+    times hold together."""
     from tenants.crypto import valid_keys
 
     errors = [Error(f"{name} is not set.", id="compaction.E001") for name in missing_settings()]
@@ -45,7 +47,18 @@ def check_settings(**_kwargs: Any) -> list[CheckMessage]:
         errors.append(Error("A pepper in KEY_PEPPERS is shorter than 16 characters.", id="compaction.E002"))
     if not valid_keys():
         errors.append(Error("ENCRYPTION_KEYS holds something that is not a Fernet key.", id="compaction.E003"))
+    errors += [Error(fault, id="compaction.E004") for fault in wrong_times()]
     return list(errors)
+
+
+def wrong_times() -> list[str]:
+    """What does not hold of: model timeout < pass deadline < the broker's redelivery (semantics 11)."""
+    ordered = ("MODEL_CALL_TIMEOUT", "PASS_DEADLINE", "BROKER_REDELIVERY")
+    return [
+        f"{first} must be less than {second}."
+        for first, second in pairwise(ordered)
+        if getattr(settings, first) >= getattr(settings, second)
+    ]
 
 
 @cache

@@ -119,6 +119,16 @@ X_FRAME_OPTIONS = "DENY"
 # A worker has no port of its own; 0: its metrics are not served.
 WORKER_METRICS_PORT = env.integer("WORKER_METRICS_PORT", 0, minimum=0)
 
+# Times of the worker, in seconds, each shorter than the next: check E004 and the worker's start refuse others.
+MODEL_CALL_TIMEOUT = env.integer("MODEL_CALL_TIMEOUT", 120, minimum=1)
+PASS_DEADLINE = env.integer("PASS_DEADLINE", 240, minimum=1)
+BROKER_REDELIVERY = env.integer("BROKER_REDELIVERY", 900, minimum=1)
+# Retries of one call, and the end of all calls of one compaction.
+MODEL_ATTEMPTS = env.integer("MODEL_ATTEMPTS", 5, minimum=1)
+MODEL_RETRY_SECONDS = env.integer("MODEL_RETRY_SECONDS", 30)
+COMPACTION_DEADLINE = env.integer("COMPACTION_DEADLINE", 3600, minimum=1)
+WORKER_GRACE = env.integer("WORKER_GRACE", 25)
+
 # The API's own parser bounds its bodies; this is the bound of the admin's forms.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 4 * 1024 * 1024
 MAX_BODY_BYTES = env.integer("MAX_BODY_BYTES", 32 * 1024 * 1024, minimum=1024)

@@ -18,7 +18,8 @@ from django.db import connections
 from django.test import Client
 from django.utils import timezone
 
-from compaction_service.compactions import claims, jobs, leases, requests
+from compaction_service.compactions import claims, jobs, requests
+from compaction_service.compactions import clock as queue_clock
 from compaction_service.compactions.leases import Claim
 from compaction_service.compactions.models import Compaction, Work
 from compaction_service.conversations import recounts
@@ -31,16 +32,19 @@ MOST_PASSES = 200  # of one `work_off`; more is an endless loop
 
 
 class Clock:
-    """`django.utils.timezone` for the modules that schedule work."""
+    """Time as work is scheduled by. The fixture `clock` sets the queue's by it."""
 
     def __init__(self) -> None:
         self.ahead = AHEAD
+        self.sets = False
 
     def now(self) -> datetime:
         return timezone.now() + self.ahead
 
     def forward(self, by: timedelta) -> None:
         self.ahead += by
+        if self.sets:
+            queue_clock.AHEAD = self.ahead
 
 
 @dataclass
@@ -154,8 +158,9 @@ def clock(monkeypatch: pytest.MonkeyPatch, db: None) -> Clock:
     """Time as work is scheduled by; see above. What other tests left queued is parked."""
     park()
     made = Clock()
-    for module in (requests, claims, leases, jobs, recounts):
-        monkeypatch.setattr(module, "timezone", made)
+    monkeypatch.setattr(queue_clock, "AHEAD", made.ahead)
+    made.sets = True
+    monkeypatch.setattr(recounts, "timezone", made)
     # Nobody listens: a wake-up would only reach the worker of the `live` stack.
     monkeypatch.setattr(requests, "wake", lambda: None)
     monkeypatch.setattr(jobs, "wake", lambda: None)

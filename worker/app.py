@@ -1,6 +1,6 @@
 """The Celery application. A message is a wake-up; the rows are the work (docs/design.md, The job).
 
-Run: `celery -A worker.app worker --pool threads -c 64` and one `celery -A worker.app beat`.
+Run: `celery -A worker.app worker --pool threads -c 96` and one `celery -A worker.app beat`.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from django.conf import settings  # noqa: E402
 from django.core.exceptions import ImproperlyConfigured  # noqa: E402
 from prometheus_client import start_http_server  # noqa: E402
 
-from worker import limits  # noqa: E402
+from compaction_service.compactions import broker  # noqa: E402
+from worker import limits, stopping  # noqa: E402
 
 app = Celery("compaction_service", broker=settings.BROKER_URL)
 app.conf.update(
     include=["worker.tasks"],
-    task_default_queue="compactions",
-    task_ignore_result=True,  # no result backend: state is in the database
+    **broker.queue_settings(settings.BROKER_URL),  # no result backend: state is in the database
     task_serializer="json",
     accept_content=["json"],
     task_acks_late=True,
@@ -38,12 +38,8 @@ app.conf.update(
     worker_send_task_events=False,
     worker_cancel_long_running_tasks_on_connection_loss=False,  # a lost broker costs no finished call
     broker_connection_retry_on_startup=True,
-    broker_transport_options={
-        "visibility_timeout": limits.VISIBILITY_TIMEOUT,
-        "socket_keepalive": True,
-        "health_check_interval": 25,
-    },
-    visibility_timeout=limits.VISIBILITY_TIMEOUT,
+    broker_transport_options=broker.worker_options(settings.BROKER_URL, redelivery=settings.BROKER_REDELIVERY),
+    visibility_timeout=settings.BROKER_REDELIVERY,
     timezone="UTC",
     beat_schedule={
         "sweep": {"task": "compactions.sweep", "schedule": limits.SWEEP, "options": {"expires": 5}},
@@ -76,3 +72,9 @@ def _prepare(**_: Any) -> None:
 @signals.setup_logging.connect
 def _keep_our_logging(**_: Any) -> None:
     """Celery's own set-up would replace the project's log format."""
+
+
+@signals.worker_shutting_down.connect
+def _stop(**_: Any) -> None:
+    """SIGTERM: passes that run may end; after a while they are handed back (worker/stopping.py)."""
+    stopping.begin(settings.WORKER_GRACE)

@@ -92,6 +92,7 @@ class TenantView(View):
 
     # Set by a handler whose answer may hold text of a conversation, so that an erasure finds the stored answer.
     answer_conversation: UUID | None = None
+    _rest_of_answer: Callable[[], None] | None = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -118,16 +119,30 @@ class TenantView(View):
 
     def run(self, work: Callable[[], Response]) -> Response:
         """`work()` in a transaction of the tenant; for a POST with an Idempotency-Key once, or its stored answer."""
-        request = self.request._request  # noqa: SLF001
-        key = request.headers.get("Idempotency-Key") if request.method == "POST" else None
+        request, key = self.request._request, self._key  # noqa: SLF001
         if key is None:
             with self.scope():
-                return work()
+                answer = work()
+            if self._rest_of_answer is not None:
+                self._rest_of_answer()
+            return answer
         mark = idempotency.fingerprint(request, read_body(request, self.body_limit()))
         with self.scope():
             return idempotency.answer_once(
                 key, mark, work, secret=self.secret_answer, conversation=lambda: self.answer_conversation
             )
+
+    @property
+    def _key(self) -> str | None:
+        return self.request.headers.get("Idempotency-Key") if self.request.method == "POST" else None
+
+    def add_to_answer(self, body: dict[str, Any], made: Callable[[], dict[str, Any]]) -> None:
+        """Put what `made` gives into an answer, once its transaction is over: making it holds no row then. With an
+        Idempotency-Key at once, since the whole answer is stored in the transaction."""
+        if self._key is None:
+            self._rest_of_answer = lambda: body.update(made())
+        else:
+            body |= made()
 
     def call(self, work: Callable[[], Response]) -> Response:
         return work() if self.request.method in self.own_transactions else self.run(work)

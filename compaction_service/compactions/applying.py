@@ -11,7 +11,7 @@ from compaction_service.compactions.ending import end
 from compaction_service.compactions.models import Compaction, Outcome
 from compaction_service.compactions.plans import Planned, plan_for
 from compaction_service.compactions.spans import input_hash
-from compaction_service.compactions.starting import job_terms, lock_conversation
+from compaction_service.compactions.starting import job_terms
 from compaction_service.compactions.steps import Final
 from compaction_service.conversations.models import Conversation
 from compaction_service.conversations.state import measure
@@ -24,8 +24,9 @@ def apply(compaction: Compaction, chain: Chain) -> None:
     """End a running compaction with this chain: applied, or skipped (not smaller), or stale (semantics 10, 11).
 
     An append since the plan changes nothing here: its positions lie after the span. An edit, a pin, another node does.
+    The compaction's conversation is locked by the caller.
     """
-    conversation = lock_conversation(compaction)
+    conversation = compaction.conversation
     terms = job_terms(conversation, compaction)
     last = compaction.span.last
     planned = plan_for(conversation, terms, up_to=last, keep=True)

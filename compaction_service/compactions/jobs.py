@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import logging
 import random
+import uuid
+from dataclasses import replace
 from datetime import timedelta
 
+from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import F
-from django.utils import timezone
 
 from compaction_service import logs
-from compaction_service.compactions import chains, claims, leases
+from compaction_service.compactions import breakers, chains, claims, leases
 from compaction_service.compactions.applying import apply, describe
 from compaction_service.compactions.chains import Chain
 from compaction_service.compactions.ending import end
@@ -24,15 +26,29 @@ from compaction_service.compactions.metrics import PASSES, called
 from compaction_service.compactions.models import LIVE, Compaction, Outcome, Pass, PassKind, PassStatus, Status, Work
 from compaction_service.compactions.preparing import step_of
 from compaction_service.compactions.starting import job_terms, lock_conversation, open_job, queue_pass
-from compaction_service.compactions.steps import SMALLEST_CHUNK, Final, Model, Result, Step, chunk_budget, execute
+from compaction_service.compactions.steps import (
+    SMALLEST_CHUNK,
+    Final,
+    Model,
+    Result,
+    Spent,
+    Step,
+    ask,
+    chunk_size,
+    execute,
+    price,
+)
 from compaction_service.compactions.wakeup import wake
 from compaction_service.conversations.models import Conversation
 from compaction_service.conversations.selectors import active_nodes
 from compaction_service.engine.summary import notes
-from compaction_service.llm.retry import next_delay
+from compaction_service.llm.breaker import outcome_of
+from compaction_service.llm.retry import RetryPolicy, next_delay
+from compaction_service.usage import budgets
 from compaction_service.usage.services import call_record
 from tenants.models import Tenant
 from tenants.scope import tenant_scope
+from tenants.selectors import tenant_get
 
 logger = logging.getLogger(__name__)
 
@@ -41,6 +57,7 @@ MOST_ATTEMPTS = 5
 # Executions that not even a next model or the extractive summary came of: beginning or ending the job itself fails.
 LAST_ATTEMPT = 2 * MOST_ATTEMPTS
 RETRY_AFTER = timedelta(seconds=1)
+FOREIGN = timedelta(seconds=5)  # until a pass that only a newer version knows is looked at again
 
 
 class Crashed(Exception):  # noqa: N818 -- it says what happened
@@ -56,13 +73,13 @@ def run(claim: Claim) -> None:
                 begun = begin(claim)
             with tenant_scope(claim.tenant_id):  # reads the span, under no lock
                 step = step_of(begun) if begun else None
-            connection.close()  # back to the pool: a model call may take minutes
             if step is None:
                 return
+            connection.close()  # back to the pool: a model call may take minutes
             with PASSES.labels(step.kind.value).time():
-                result = execute(step)
+                result, reservation = _execute(claim, step)
             with tenant_scope(claim.tenant_id):
-                finish(claim, step, result)
+                finish(claim, step, result, reservation)
         except Exception as error:  # noqa: BLE001 -- whatever it is, the row is tried again, a bounded number of times
             # Only the kind is told: a message may quote the conversation.
             logger.error("pass failed", extra={"compaction": str(claim.compaction_id), "error": type(error).__name__})
@@ -71,7 +88,35 @@ def run(claim: Claim) -> None:
             raise Crashed(type(error).__name__) from None
         finally:
             logs.request_id.reset(outside)
+            _pass_on(claim)
             connection.close()
+
+
+def _execute(claim: Claim, step: Step) -> tuple[Result, uuid.UUID | None]:
+    """The work of a pass, outside any transaction; and the money put aside for its call, of a tenant with a budget.
+
+    A model whose price nobody knows costs nothing by our count: it is called whatever the budget (docs/operations.md).
+    """
+    if step.model is None:
+        return execute(step), None
+    asked = ask(step, step.model)
+    reservation = None
+    if step.budget is not None and (amount := price(step, step.model, asked)):
+        with tenant_scope(claim.tenant_id):
+            reservation = budgets.reserve(step.budget, amount, seconds=settings.PASS_DEADLINE)
+        connection.close()
+        if reservation is None:
+            return Result(Spent(), rejected="budget_exhausted", called=False), None
+    return execute(replace(step, asked=asked)), reservation
+
+
+def _pass_on(claim: Claim) -> None:
+    """A wake-up for the tenant's next job: the ones before may have found the tenant at its limit."""
+    try:
+        if claims.waits_for(claim):
+            wake()
+    except Exception as error:  # noqa: BLE001 -- the sweep comes in a second
+        logger.warning("next job not woken", extra={"error": type(error).__name__})
 
 
 def _abandon(claim: Claim) -> bool:
@@ -92,50 +137,81 @@ def begin(claim: Claim) -> Pass | None:
     compaction = _locked(claim)
     if compaction is None:
         return None
+    tenant = tenant_get()
     if compaction.status == Status.QUEUED:
-        one = open_job(compaction, Tenant.objects.get(id=claim.tenant_id))
+        one = open_job(compaction, tenant, opened=claim.at.timestamp())
         if one is None:
             return None
     else:
         one = compaction.passes.filter(status__in=(PassStatus.QUEUED, PassStatus.RUNNING)).get()
-    if claim.attempts > MOST_ATTEMPTS:
-        one = _next_model(compaction, one, error="worker_lost")
-        if one is None:
-            return None
-        Work.objects.filter(pk=claim.compaction_id).update(attempts=1)
-    now = timezone.now()
-    one.status, one.attempts, one.started_at = PassStatus.RUNNING, one.attempts + 1, now
-    one.first_attempt_at = one.first_attempt_at or now
-    one.save(update_fields=["status", "attempts", "started_at", "first_attempt_at"])
+    if one.kind not in PassKind.values:  # written by a newer version: for its workers
+        claims.release(claim, delay=FOREIGN)
+        return None
+    one = _callable(claim, compaction, one, tenant)
+    if one is None:
+        return None
+    one.status, one.started_at = PassStatus.RUNNING, claim.at
+    one.save(update_fields=["status", "started_at"])
     return one
+
+
+def _callable(claim: Claim, compaction: Compaction, one: Pass, tenant: Tenant) -> Pass | None:
+    """The pass, or the one in its place, whose model may be called now. None: none is left, and the job has ended."""
+    if "opened" not in compaction.work:
+        compaction.work["opened"] = claim.at.timestamp()
+        compaction.save(update_fields=["work"])
+    found: Pass | None = one
+    if claim.attempts > MOST_ATTEMPTS:
+        found = _next_model(compaction, one, error="worker_lost")
+        Work.objects.filter(pk=claim.compaction_id).update(attempts=1)
+    elif one.model and claim.at.timestamp() > compaction.work["opened"] + settings.COMPACTION_DEADLINE:
+        compaction.work["models"] = [one.model]  # the others would be too late as well
+        found = _next_model(compaction, one, error="deadline")
+    while found is not None and found.model and not breakers.allows(found.model, tenant, claim.at):
+        found = _next_model(compaction, found, error="breaker_open")
+    return found
 
 
 def _locked(claim: Claim) -> Compaction | None:
     """The claimed compaction under its conversation's lock, if it is live and the claim is still ours."""
     # The conversation first, as everywhere (docs/design.md, Locks): nobody ends or joins the job meanwhile.
-    Conversation.objects.select_for_update(of=("self",)).filter(compactions=claim.compaction_id).first()
+    conversation = (
+        Conversation.objects.select_for_update(of=("self",)).filter(compactions=claim.compaction_id).order_by().first()
+    )
     compaction = Compaction.objects.filter(id=claim.compaction_id, status__in=LIVE).first()
-    if compaction is None:
+    if compaction is None or conversation is None:
         Work.objects.filter(pk=claim.compaction_id).delete()
         return None
+    compaction.conversation = conversation  # as it is under its lock
     logs.request_id.set(compaction.request_id or None)  # what is logged of the job from here on carries it
     mine = Work.objects.filter(pk=claim.compaction_id, fence=claim.fence).exists()
     return compaction if mine else None
 
 
-def finish(claim: Claim, step: Step, result: Result) -> None:
+def finish(claim: Claim, step: Step, result: Result, reservation: uuid.UUID | None = None) -> None:
     """Write what a pass came to, if the claim is still ours, and queue what follows in the same transaction."""
+    _write(claim, step, result)
+    if step.model is not None and result.called:
+        breakers.note(step.model.breaker, step.model.name, outcome_of(result.error), claim.now())
+        budgets.settle(reservation, result.spent.cost)
+
+
+def _write(claim: Claim, step: Step, result: Result) -> None:
     # The conversation first, as everywhere (docs/design.md, Locks); it may have been erased.
-    there = Conversation.objects.select_for_update().filter(id=step.conversation_id).exists()
-    mine = there and Work.objects.select_for_update().filter(pk=claim.compaction_id, fence=claim.fence).exists()
+    conversation = Conversation.objects.select_for_update().filter(id=step.conversation_id).first()
+    mine = (
+        conversation is not None
+        and Work.objects.select_for_update().filter(pk=claim.compaction_id, fence=claim.fence).exists()
+    )
     _record(claim, step, result, late=not mine)
-    if not mine:
+    if conversation is None or not mine:
         _add_late(step, result)
         logger.info("late result refused", extra={"compaction": str(claim.compaction_id), "pass": step.number})
         return
     compaction = Compaction.objects.get(id=claim.compaction_id)
+    compaction.conversation = conversation
     one = Pass.objects.get(id=step.pass_id)
-    _note(one, step, result)
+    _note(claim, one, step, result)
     if result.error is not None:
         _failed(claim, compaction, one, step, result)
     elif result.rejected:
@@ -151,7 +227,7 @@ def finish(claim: Claim, step: Step, result: Result) -> None:
 
 def _summarised(claim: Claim, compaction: Compaction, one: Pass, final: Final) -> None:
     """A text of the chain is ready: the span's, or a merge's. The next merge that is due, else the apply."""
-    conversation = Conversation.objects.get(id=compaction.conversation_id)
+    conversation = compaction.conversation
     terms = job_terms(conversation, compaction)
     bound = terms.raw(terms.policy.summary_chain_max_tokens)
     drafted = compaction.work.get("chain")
@@ -177,7 +253,7 @@ def _summarised(claim: Claim, compaction: Compaction, one: Pass, final: Final) -
 
 def _record(claim: Claim, step: Step, result: Result, *, late: bool) -> None:
     """The ledger: every call to a model, failed and late ones too."""
-    if step.model is None:
+    if step.model is None or not result.called:
         return
     spent = result.spent
     status = "late" if late else "failed" if result.error or result.rejected else "ok"
@@ -207,17 +283,16 @@ def _add_late(step: Step, result: Result) -> None:
     )
 
 
-def _note(one: Pass, step: Step, result: Result) -> None:
+def _note(claim: Claim, one: Pass, step: Step, result: Result) -> None:
     spent = result.spent
     if result.read is not None:
         one.from_position, one.to_position = result.read
-    one.piece, one.output = step.chunk, result.text
+    one.piece, one.output = step.part, result.text
     one.tokens_in += spent.tokens_in
     one.tokens_out += spent.tokens_out
     if spent.cost is not None:
         one.cost = (one.cost or 0) + spent.cost
-    started = one.started_at or timezone.now()
-    one.duration_ms = round((timezone.now() - started).total_seconds() * 1000)
+    one.duration_ms = round((claim.now() - claim.at).total_seconds() * 1000)
     if step.kind == PassKind.SUMMARY and not result.last_chunk:
         one.kind = PassKind.CHUNK  # it turned out to be one of several
 
@@ -236,9 +311,11 @@ def _failed(claim: Claim, compaction: Compaction, one: Pass, step: Step, result:
         _close(one, PassStatus.FAILED, error.code)
         _queue(claim, compaction, one.number + 1, kind=_read_as(step.kind))
         return
-    first = one.first_attempt_at or timezone.now()
-    now = timezone.now().timestamp()
-    delay = next_delay(one.attempts, error, first.timestamp(), now, random.Random())  # noqa: S311 -- jitter
+    one.attempts += 1  # only executions that came back with an answer count
+    first = one.first_attempt_at = one.first_attempt_at or claim.at
+    policy = RetryPolicy(settings.MODEL_ATTEMPTS, settings.MODEL_RETRY_SECONDS)
+    now, jitter = claim.now().timestamp(), random.Random()  # noqa: S311 -- no secret
+    delay = next_delay(one.attempts, error, first.timestamp(), now, jitter, policy)
     if delay is not None:
         one.status, one.error = PassStatus.QUEUED, error.code
         one.save()
@@ -249,7 +326,7 @@ def _failed(claim: Claim, compaction: Compaction, one: Pass, step: Step, result:
 
 def _shrink(compaction: Compaction, step: Step, model: Model) -> bool:
     """Halve the chunks; False: they are as small as they get."""
-    budget = (step.chunk_tokens or chunk_budget(step, model)) // 2
+    budget = chunk_size(step, model) // 2
     if budget < SMALLEST_CHUNK:
         return False
     _rechunk(compaction, step.kind, budget)
@@ -264,9 +341,11 @@ def _read_as(kind: PassKind) -> PassKind:
 
 def _rechunk(compaction: Compaction, kind: PassKind, budget: int | None) -> None:
     """Cut what was not read whole anew, into chunks of `budget` tokens; None: of what the next model can take."""
-    chunk = PassKind.NOTES if kind == PassKind.NOTES else PassKind.CHUNK
-    read = compaction.passes.filter(kind=chunk, status=PassStatus.SUCCEEDED).order_by("-number").first()
-    start = compaction.work["from"] if read is None or read.to_position is None else read.to_position
+    start = compaction.work["from"]
+    if compaction.work["chunk"]:  # inside a message that is read in pieces: again from its beginning
+        chunk = PassKind.NOTES if kind == PassKind.NOTES else PassKind.CHUNK
+        read = compaction.passes.filter(kind=chunk, status=PassStatus.SUCCEEDED).order_by("-number").first()
+        start = start if read is None or read.to_position is None else read.to_position
     compaction.work |= {"chunk_tokens": budget, "from": start, "chunk": 0}
 
 
@@ -302,7 +381,7 @@ def _go_on(claim: Claim, compaction: Compaction, one: Pass, step: Step, result: 
     if result.last_chunk:
         _queue(claim, compaction, one.number + 1, kind=PassKind.RESUMMARIZE)
         return
-    _next_chunk(claim, compaction, one, step)
+    _next_chunk(claim, compaction, one, step, result)
 
 
 def _noted(claim: Claim, compaction: Compaction, one: Pass, step: Step, result: Result) -> None:
@@ -320,13 +399,16 @@ def _noted(claim: Claim, compaction: Compaction, one: Pass, step: Step, result: 
         _queue(claim, compaction, one.number + 1, kind=PassKind.SUMMARY)
         return
     compaction.save(update_fields=["notes"])
-    _next_chunk(claim, compaction, one, step)
+    _next_chunk(claim, compaction, one, step, result)
 
 
-def _next_chunk(claim: Claim, compaction: Compaction, one: Pass, step: Step) -> None:
+def _next_chunk(claim: Claim, compaction: Compaction, one: Pass, step: Step, result: Result) -> None:
     # The same cuts for all chunks, though the running summary beside them changes its length.
-    budget = step.chunk_tokens or (step.model and chunk_budget(step, step.model))
-    compaction.work |= {"chunk_tokens": budget, "chunk": step.chunk + 1}
+    compaction.work["chunk_tokens"] = chunk_size(step, step.model) if step.model else None
+    if result.next_from is None:
+        compaction.work["chunk"] = step.chunk + 1
+    else:
+        compaction.work |= {"from": result.next_from, "chunk": 0}
     compaction.save(update_fields=["work"])
     _queue(claim, compaction, one.number + 1, kind=_read_as(step.kind))
 

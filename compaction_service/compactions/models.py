@@ -263,6 +263,27 @@ class Summary(TenantModel):
         return f"{self.conversation_id} {self.from_position}..{self.to_position}"
 
 
+class Breaker(TenantModel):
+    """The circuit breaker of a model at a base URL (llm/breaker.py). No row: closed, and nothing failed lately.
+
+    `key` names model, URL and settings of the summariser, so that changed settings have another breaker (breakers.py).
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    key = models.BinaryField(max_length=32)
+    model = models.CharField(max_length=255)
+    failures = models.PositiveIntegerField(default=0)
+    opened_at = models.DateTimeField(null=True)
+    probed_at = models.DateTimeField(null=True)
+    changed_at = models.DateTimeField()
+
+    class Meta:
+        constraints: ClassVar = [models.UniqueConstraint(fields=["tenant", "key"], name="breaker_key")]
+
+    def __str__(self) -> str:
+        return f"{self.model} {'open' if self.opened_at else 'closed'}"
+
+
 class Work(models.Model):
     """The claimable unit: one row per live compaction, gone when it ends. A directory without any text.
 
@@ -273,7 +294,8 @@ class Work(models.Model):
         Compaction, primary_key=True, on_delete=models.CASCADE, related_name="+", db_constraint=False
     )
     tenant_id = models.UUIDField()
-    priority = models.SmallIntegerField(default=0)  # higher first: overflow 3, tool_call 2, manual 1, threshold 0
+    # Of a tenant's jobs the higher goes first: overflow 3, tool_call 2, manual 1, threshold 0.
+    priority = models.SmallIntegerField(default=0)
     next_at = models.DateTimeField()
     attempts = models.PositiveSmallIntegerField(default=0)  # executions since the last progress
     fence = models.UUIDField(null=True)
@@ -282,9 +304,23 @@ class Work(models.Model):
 
     class Meta:
         indexes: ClassVar = [
-            models.Index(fields=["next_at"], name="work_due"),
-            models.Index(fields=["tenant_id", "priority", "created_at"], name="work_by_tenant"),
+            models.Index(fields=["tenant_id", "-priority", "created_at"], name="work_by_tenant"),
+            models.Index(fields=["tenant_id"], condition=Q(lease_until__isnull=False), name="work_in_flight"),
         ]
+
+    def __str__(self) -> str:
+        return str(self.pk)
+
+
+class Turn(models.Model):
+    """A tenant's place in the claims (claims.py): tags of start-time fair queueing. A directory, like the queue."""
+
+    tenant_id = models.UUIDField(primary_key=True)
+    begun = models.FloatField(default=0)  # the tag its last claim began with
+    due = models.FloatField(default=0)  # and the one its next may begin with
+
+    class Meta:
+        indexes: ClassVar = [models.Index(fields=["begun"], name="turn_latest")]
 
     def __str__(self) -> str:
         return str(self.pk)

@@ -6,13 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.conf import settings
+from django.db.models import Sum
 
+from compaction_service.compactions import breakers
 from compaction_service.compactions.chains import Chain, content, parts_of
 from compaction_service.compactions.models import Compaction, Pass, PassKind, PassStatus, Summary
 from compaction_service.compactions.spans import span_messages, span_rows
 from compaction_service.compactions.starting import job_terms
 from compaction_service.compactions.steps import Model, Step
 from compaction_service.conversations.models import Conversation
+from compaction_service.conversations.selectors import messages_of
 from compaction_service.conversations.terms import Terms
 from compaction_service.engine import formats
 from compaction_service.engine.strategies import merge_target, rolls, takes_notes
@@ -21,10 +24,12 @@ from compaction_service.engine.summary.notes import Found, Ledger, Note
 from compaction_service.engine.summary.span import SpanMessage
 from compaction_service.registry.selectors import summarizer_spec
 from compaction_service.registry.specs import UNKNOWN_SUMMARIZER_WINDOW
+from tenants.limits import limits_of
 from tenants.models import Tenant
 from tenants.selectors import summarizer_secret, tenant_get
 
 UNKNOWN_MAX_OUTPUT = 8192  # tokens asked of a model whose longest answer nobody knows
+AT_ONCE = 2  # windows of the summariser that are read of the database for one chunk
 TAIL_MESSAGES = 12  # newest kept messages looked at for the tail's end; it holds 2,000 tokens at most
 
 
@@ -38,42 +43,72 @@ def step_of(one: Pass) -> Step | None:
     fmt = formats.get(conversation.format)
     first, last = compaction.span.first, compaction.span.last
     merging = _merging(compaction, terms)
-    span = () if merging else span_messages(fmt, span_rows(conversation.id, first, last))
     done = list(compaction.passes.filter(status=PassStatus.SUCCEEDED).order_by("number"))
     work = compaction.work
+    kind = PassKind(one.kind)
+    tenant = tenant_get()
+    model = _model(one.model, tenant) if one.model else None
+    start, end, unread_tokens, spanned = work["from"], last, 0, compaction.tokens_in or 0
+    if not merging and model and kind in (PassKind.SUMMARY, PassKind.NOTES):
+        unread_tokens = spanned
+        if unread_tokens > AT_ONCE * model.window:  # else it is little enough to be read whole
+            end, unread_tokens = _reach(conversation, start, last, AT_ONCE * model.window)
+    whole = end == last
+    span = () if merging else span_messages(fmt, span_rows(conversation.id, first if whole else start, end))
     bound = max(1, terms.raw(work["bound"]))
     nodes = () if merging else _replaced(compaction)
     ledger = merging.ledger if merging else _ledger(compaction, nodes)
-    kind = PassKind(one.kind)
     # What the summary may have beside its notes; a pass for notes has their room instead.
     beside = notes.cost(ledger.notes, terms.counter.text) if ledger.notes and kind != PassKind.NOTES else 0
     target = merging.target if merging else work["target"]
+    reads = PassKind.NOTES if kind == PassKind.NOTES else PassKind.CHUNK
     return Step(
         compaction_id=compaction.id,
         conversation_id=conversation.id,
         pass_id=one.id,
         number=one.number,
         kind=kind,
-        model=_model(one.model, tenant_get()) if one.model else None,
+        model=model,
         policy=terms.policy,
         focus=compaction.focus,
         instructions=compaction.instructions,
-        span=span,
-        unread=[message for message in span if message.position >= work["from"]],
+        span=span if whole else (),
+        unread=[message for message in span if message.position >= start],
+        unread_tokens=unread_tokens,
+        whole=whole,
+        part=sum(each.kind == reads for each in done),
         chunk=work["chunk"],
         chunk_tokens=work["chunk_tokens"],
         previous="\n\n".join(merging.parts) if merging else _previous(compaction, one, nodes, ledger, done),
         text=done[-1].output if one.kind == PassKind.RESUMMARIZE else "",
         text_tokens=terms.counter.text(done[-1].output) if one.kind == PassKind.RESUMMARIZE else None,
         tail=_tail(conversation, last),
-        replaced_tokens=(merging.tokens if merging else compaction.tokens_in or 0) - beside,
+        replaced_tokens=(merging.tokens if merging else spanned) - beside,
         target=max(target // 2, target - beside),
-        bound=_notes_room(nodes, terms, bound, span) if kind == PassKind.NOTES else max(1, bound - beside),
+        bound=_notes_room(nodes, terms, bound, spanned) if kind == PassKind.NOTES else max(1, bound - beside),
         passes_done=_shortened([*done, one]),
         count=terms.counter.text,
         parts=merging.parts if merging else (),
         ledger=ledger,
+        budget=limits_of(tenant.limits).monthly_budget,
     )
+
+
+def _reach(conversation: Conversation, start: int, last: int, tokens: int) -> tuple[int, int]:
+    """Where to stop reading a span of which one call takes only the beginning, and the tokens from `start` to `last`.
+
+    The last passes read the span whole, since what a summary dropped is told of all of it; the others what they need.
+    """
+    rows = messages_of(conversation.id).filter(position__gte=start, position__lte=last)
+    total: int = rows.aggregate(total=Sum("tokens"))["total"] or 0
+    if total <= tokens:
+        return last, total
+    seen = 0
+    for position, size in rows.order_by("position").values_list("position", "tokens").iterator():
+        seen += size
+        if seen > tokens:
+            return position, total
+    return last, total
 
 
 @dataclass(frozen=True)
@@ -130,9 +165,9 @@ def _ledger(compaction: Compaction, nodes: Sequence[Summary]) -> Ledger:
     return Ledger(_notes_of(nodes) if made is None else notes.from_json(made))
 
 
-def _notes_room(nodes: Sequence[Summary], terms: Terms, bound: int, span: Sequence[SpanMessage]) -> int:
+def _notes_room(nodes: Sequence[Summary], terms: Terms, bound: int, span_tokens: int) -> int:
     before = notes.cost(_notes_of(nodes), terms.counter.text)
-    return notes.budget_of(bound, before, sum(message.tokens for message in span))
+    return notes.budget_of(bound, before, span_tokens)
 
 
 def _previous(compaction: Compaction, one: Pass, nodes: Sequence[Summary], ledger: Ledger, done: Sequence[Pass]) -> str:
@@ -161,8 +196,10 @@ def _model(name: str, tenant: Tenant) -> Model:
         name=name,
         window=spec.context_window or UNKNOWN_SUMMARIZER_WINDOW,
         max_output=spec.max_output or UNKNOWN_MAX_OUTPUT,
+        spec=spec,
         api_base=given.get("api_base"),
         api_key=summarizer_secret(tenant.id),
         extra_headers=given.get("extra_headers"),
         allow_local=settings.ALLOW_LOCAL_MODEL_URLS,
+        breaker=breakers.key_of(name, tenant),
     )

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.db import transaction
-from django.utils import timezone
 
 from compaction_service import logs
+from compaction_service.compactions import clock
 from compaction_service.compactions.models import Compaction, Status, Trigger, Work
 from compaction_service.compactions.plans import plan_for
 from compaction_service.compactions.wakeup import wake
@@ -94,7 +94,7 @@ def enqueue(compaction: Compaction) -> None:
         compaction_id=compaction.id,
         tenant_id=required_tenant(),
         priority=PRIORITY[Trigger(compaction.trigger)],
-        next_at=timezone.now(),
+        next_at=clock.later(),
     )
     transaction.on_commit(wake, using=current_alias.get())
 

@@ -33,9 +33,12 @@ def job_terms(conversation: Conversation, compaction: Compaction) -> Terms:
     return capped(terms, compaction.window_cap)
 
 
-def open_job(compaction: Compaction, tenant: Tenant) -> Pass | None:
-    """Queued -> running: plan, and make the first pass. None when there is nothing to do: it has ended then."""
-    conversation = lock_conversation(compaction)
+def open_job(compaction: Compaction, tenant: Tenant, *, opened: float) -> Pass | None:
+    """Queued -> running: plan, and make the first pass. None when there is nothing to do: it has ended then.
+
+    The compaction's conversation is locked by the caller. `opened`: the queue's time, seconds since the epoch.
+    """
+    conversation = compaction.conversation
     terms = job_terms(conversation, compaction)
     planned = plan_for(conversation, terms, up_to=compaction.up_to, before=compaction.work.get("before"))
     compaction.started_at = timezone.now()
@@ -50,6 +53,7 @@ def open_job(compaction: Compaction, tenant: Tenant) -> Pass | None:
         end(compaction, conversation, Outcome.FAILED, NO_MODEL)
         return None
     compaction.fallback_reason = "" if models else NO_MODEL
+    compaction.work["opened"] = opened
     _write_plan(compaction, conversation, terms, planned, models)
     conversation.compaction_state = CompactionState.RUNNING
     Conversation.objects.filter(id=conversation.id).update(
@@ -91,6 +95,7 @@ def _write_plan(
     compaction.notes = _cap_note(compaction)
     bound = summary_bound(conversation, terms, planned)
     compaction.work = {
+        "opened": compaction.work["opened"],  # the total deadline runs from here
         "models": models,
         "target": min(plan.summary_target, terms.raw(bound)),
         "bound": bound,

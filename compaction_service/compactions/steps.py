@@ -8,8 +8,12 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from itertools import islice
 from typing import Any
+
+from django.conf import settings
 
 from compaction_service.compactions.models import Method, PassKind
 from compaction_service.engine.policy import Policy
@@ -32,8 +36,8 @@ from compaction_service.engine.summary.notes import Found, Ledger, Note
 from compaction_service.engine.summary.sections import Section
 from compaction_service.engine.summary.span import SpanMessage
 from compaction_service.llm.errors import CallError
+from compaction_service.registry.specs import ModelSpec, cost
 
-CALL_TIMEOUT = 120.0  # seconds for one model call, all of it
 MARKUP_TOKENS = 100  # kept free in the summariser's window for what the provider puts around messages
 SAFETY = 0.9  # of the summariser's window by our count: its tokenizer may be another
 SMALLEST_CHUNK = 512
@@ -49,10 +53,12 @@ class Model:
     name: str
     window: int
     max_output: int
+    spec: ModelSpec  # its prices
     api_base: str | None = None
     api_key: str | None = field(default=None, repr=False)
     extra_headers: Mapping[str, str] | None = field(default=None, repr=False)
     allow_local: bool = False
+    breaker: bytes = b""  # of which breaker its calls are (breakers.py)
 
 
 @dataclass(frozen=True)
@@ -68,9 +74,12 @@ class Step:
     policy: Policy
     focus: str
     instructions: str
-    span: Sequence[SpanMessage]  # all of what is covered
-    unread: Sequence[SpanMessage]  # of it, what this and later passes read
-    chunk: int  # which chunk of `unread` this pass reads
+    span: Sequence[SpanMessage]  # all of what is covered; none where `whole` is not set
+    unread: Sequence[SpanMessage]  # of it, what this and later passes read, its beginning at least
+    unread_tokens: int  # of all that is unread
+    whole: bool  # `unread` has its end; else this is not the last pass over the span
+    part: int  # chunks read before this one
+    chunk: int  # which chunk of `unread` this pass reads: 0, save inside a message that is read in pieces
     chunk_tokens: int | None  # a smaller chunk than the window allows, after a refusal
     previous: str  # the running summary: of the chunks before, else the node that is replaced
     text: str  # what a re-summarisation shortens
@@ -83,6 +92,8 @@ class Step:
     parts: Sequence[str]  # texts of the nodes that a merge makes one
     ledger: Ledger  # the notes before, of a pass for notes; else those beside the summary, for which there is room
     count: Callable[[str], int]
+    budget: Decimal | None = None  # of the tenant's month, in US dollars; None: no limit
+    asked: Asked | None = None  # what is sent, where it was made before
 
     @property
     def reads_span(self) -> bool:
@@ -135,6 +146,8 @@ class Result:
     read: tuple[int, int] | None = None  # first and last position in the input
     text: str = ""
     last_chunk: bool = True
+    next_from: int | None = None  # where the next chunk begins; None: inside what this one reads
+    called: bool = True  # a model was asked, where there is one
     error: CallError | None = None
     rejected: str = ""
     more: bool = False
@@ -142,9 +155,39 @@ class Result:
     final: Final | None = None
 
 
+@dataclass(frozen=True)
+class Asked:
+    """What a pass sends to its model, made before the call so that its price can be told."""
+
+    prompt: prompt.Prompt
+    chunk: chunks.Chunk | None
+    last: bool  # of the chunks of the span
+    next_from: int | None
+    spoken: language.Expected | None  # the language the answer is to be in, where that is sure
+
+
+def ask(step: Step, model: Model) -> Asked:
+    """The prompt of a pass, of the chunk that it reads. No more of the span is rendered than that and what follows."""
+    spoken = language.expected(step.policy.language, step.span or step.unread, step.parts or [step.previous])
+    if not step.reads_span:
+        return Asked(_prompt(step, model, None, last=True, spoken=spoken), None, True, None, spoken)
+    found = list(islice(chunks.each(step.unread, chunk_size(step, model), step.count), step.chunk, step.chunk + 2))
+    chunk, following = found[0], found[1] if len(found) > 1 else None
+    last = following is None and step.whole
+    begins = following.positions[0] if following else step.unread[-1].position + 1
+    next_from = begins if begins > chunk.positions[-1] and not last else None
+    return Asked(_prompt(step, model, chunk, last=last, spoken=spoken), chunk, last, next_from, spoken)
+
+
+def price(step: Step, model: Model, asked: Asked) -> Decimal | None:
+    """The most a call is likely to cost, US dollars; None: nobody knows. Its tokenizer may count more than ours."""
+    tokens = int((step.count(asked.prompt.system) + step.count(asked.prompt.user) + MARKUP_TOKENS) / SAFETY)
+    return cost(model.spec, tokens, step.answer_tokens)
+
+
 def execute(step: Step) -> Result:
     """Run the pass. Raises nothing a model or a transcript could cause."""
-    return _extract(step) if step.model is None else _ask(step, step.model)
+    return _extract(step) if step.model is None else _call(step, step.model, step.asked or ask(step, step.model))
 
 
 def _extract(step: Step) -> Result:
@@ -174,23 +217,21 @@ def _extract(step: Step) -> Result:
     )
 
 
-def _ask(step: Step, model: Model) -> Result:
+def _call(step: Step, model: Model, asked: Asked) -> Result:
     from compaction_service.llm.client import CompletionRequest, complete
 
-    chunk, total = _chunk(step, model)
-    last = step.chunk + 1 == total
-    spoken = language.expected(step.policy.language, step.span, step.parts or [step.previous])
-    asked = _prompt(step, model, chunk, total, spoken)
+    chunk = asked.chunk
     read = None if chunk is None else (min(chunk.positions), max(chunk.positions))
+    about: dict[str, Any] = {"read": read, "last_chunk": asked.last, "next_from": asked.next_from}
     begun = time.monotonic()
     try:
         done = complete(
             CompletionRequest(
                 model=model.name,
-                system=asked.system,
-                user=asked.user,
+                system=asked.prompt.system,
+                user=asked.prompt.user,
                 max_tokens=step.answer_tokens,
-                timeout=CALL_TIMEOUT,
+                timeout=settings.MODEL_CALL_TIMEOUT,
                 api_base=model.api_base,
                 api_key=model.api_key,
                 extra_headers=dict(model.extra_headers or {}),
@@ -198,35 +239,32 @@ def _ask(step: Step, model: Model) -> Result:
             )
         )
     except CallError as error:
-        spent = Spent(duration_ms=round((time.monotonic() - begun) * 1000))
-        return Result(spent, read=read, last_chunk=last, error=error)
-    spent = Spent(
-        tokens_in=_told(done.tokens_in, lambda: step.count(asked.system) + step.count(asked.user)),
-        tokens_out=_told(done.tokens_out, lambda: step.count(done.text)),
-        cost=done.cost if done.cost is not None and 0 <= done.cost <= MOST_COST else None,
-        duration_ms=done.duration_ms,
-    )
+        return Result(Spent(duration_ms=round((time.monotonic() - begun) * 1000)), error=error, **about)
+    tokens_in = _told(done.tokens_in, lambda: step.count(asked.prompt.system) + step.count(asked.prompt.user))
+    tokens_out = _told(done.tokens_out, lambda: step.count(done.text))
+    spent = Spent(tokens_in, tokens_out, _cost(done.cost, model, tokens_in, tokens_out), done.duration_ms)
+    answer = acceptance.Answer(done.text, done.finish_reason, done.tool_calls)
     if step.kind == PassKind.NOTES:
         shown = [message for message in step.unread if chunk and message.position in chunk.positions]
-        answer = acceptance.Answer(done.text, done.finish_reason, done.tool_calls)
         heard = notes_answer.read(answer, shown, step.ledger.notes)
         if isinstance(heard, str):
-            return Result(spent, read=read, last_chunk=last, rejected=heard)
-        return _noted(step, spent, read, heard.found, heard.not_borne_out, last=last)
+            return Result(spent, rejected=heard, **about)
+        noted = _noted(step, spent, read, heard.found, heard.not_borne_out)
+        return replace(noted, last_chunk=asked.last, next_from=asked.next_from)
     judged = acceptance.accept(
-        acceptance.Answer(done.text, done.finish_reason, done.tool_calls),
+        answer,
         sections=step.policy.summary_sections,
-        source=(asked.system, *(() if chunk is None else (chunk.text,))),
+        source=(asked.prompt.system, *(() if chunk is None else (chunk.text,))),
         rules=prompt.RULES,
         replaced_tokens=step.replaced_tokens,
         count=step.count,
-        language=spoken,
+        language=asked.spoken,
     )
     if isinstance(judged, acceptance.Rejected):
-        return Result(spent, read=read, last_chunk=last, rejected=judged.reason)
-    if not last:
+        return Result(spent, rejected=judged.reason, **about)
+    if not asked.last:
         text = judged.text if judged.tokens <= step.bound else bounding.cut(judged.text, step.bound, step.count)
-        return Result(spent, read=read, text=text, last_chunk=False, more=True)
+        return Result(spent, text=text, more=True, **about)
     return _bounded(step, spent, read, judged)
 
 
@@ -236,8 +274,6 @@ def _noted(
     read: tuple[int, int] | None,
     found: Sequence[Found],
     not_borne_out: Sequence[Note] = (),
-    *,
-    last: bool = True,
 ) -> Result:
     """The ledger with these notes, within its room."""
     ledger = notes_of.merged(step.ledger.notes, found, step.bound, step.count)
@@ -247,12 +283,18 @@ def _noted(
         *notes_of.logged(not_borne_out, "not_borne_out"),
     ]
     text = "\n".join(one.note.line for one in found)
-    return Result(spent, read=read, text=text, last_chunk=last, noted=Noted(ledger.notes, gone[:MOST_LOGGED]))
+    return Result(spent, read=read, text=text, noted=Noted(ledger.notes, gone[:MOST_LOGGED]))
 
 
 def _told(tokens: int | None, count: Callable[[], int]) -> int:
     """What the provider says was used; our own count where it says nothing or nothing that can be."""
     return tokens if tokens is not None and 0 <= tokens <= MOST_TOKENS else count()
+
+
+def _cost(told: Decimal | None, model: Model, tokens_in: int, tokens_out: int) -> Decimal | None:
+    """What the call cost: by the price map of the call, else by the registry's prices; None where neither tells."""
+    found = told if told is not None else cost(model.spec, tokens_in, tokens_out)
+    return found if found is not None and 0 <= found <= MOST_COST else None
 
 
 def _bounded(step: Step, spent: Spent, read: tuple[int, int] | None, judged: acceptance.Accepted) -> Result:
@@ -300,13 +342,9 @@ def _final(
     )
 
 
-def _chunk(step: Step, model: Model) -> tuple[chunks.Chunk | None, int]:
-    """The chunk this pass reads and how many there are; none for a pass that reads summaries."""
-    if not step.reads_span:
-        return None, step.chunk + 1
-    budget = step.chunk_tokens or chunk_budget(step, model)
-    found = chunks.split(step.unread, budget, step.count)
-    return found[step.chunk], len(found)
+def chunk_size(step: Step, model: Model) -> int:
+    """Tokens of the chunks that the unread span is cut into."""
+    return step.chunk_tokens or chunk_budget(step, model)
 
 
 def chunk_budget(step: Step, model: Model) -> int:
@@ -314,7 +352,7 @@ def chunk_budget(step: Step, model: Model) -> int:
 
     The running summary will be as long as a whole answer, and no longer than the bound.
     """
-    empty = _prompt(step, model, chunks.Chunk("", (), 0), step.chunk + 1)
+    empty = _prompt(step, model, chunks.Chunk("", (), 0), last=True)
     running = max(0, min(step.bound, step.answer_tokens) - step.count(step.previous))
     beside = step.count(empty.system) + step.count(empty.user) + MARKUP_TOKENS + running + step.answer_tokens
     return max(SMALLEST_CHUNK, int((model.window - beside) * SAFETY))
@@ -325,7 +363,7 @@ def _tail_tokens(model: Model) -> int:
 
 
 def _prompt(
-    step: Step, model: Model, chunk: chunks.Chunk | None, total: int, spoken: language.Expected | None = None
+    step: Step, model: Model, chunk: chunks.Chunk | None, *, last: bool, spoken: language.Expected | None = None
 ) -> prompt.Prompt:
     wanted = prompt.Wanted(
         sections=step.policy.summary_sections,
@@ -349,8 +387,10 @@ def _prompt(
         return prompt.merge(wanted, step.parts)
     if chunk is None:
         return prompt.resummarize(wanted, step.text)
-    if step.chunk + 1 < total:
-        return prompt.chunk(wanted, chunk.text, step.chunk + 1, total, running=step.previous)
+    if not last:
+        number = step.part + 1
+        total = number + max(1, -(-step.unread_tokens // max(1, chunk.tokens)) - 1)
+        return prompt.chunk(wanted, chunk.text, number, total, running=step.previous)
     tail = chunks.tail_end(step.tail, step.count, _tail_tokens(model)) if step.tail else ""
     return prompt.summary(wanted, chunk.text, previous=step.previous, tail=tail)
 

@@ -9,12 +9,13 @@ from functools import cache
 from celery import Celery
 from django.conf import settings
 
+from compaction_service.compactions import broker
+
 logger = logging.getLogger(__name__)
 
 TASK = "compactions.run"
-QUEUE = "compactions"
 # A broker that hangs must not hold a client's append: it has been committed, and the sweep wakes a worker later.
-TIMEOUTS = {"socket_connect_timeout": 0.5, "socket_timeout": 1.0, "connect_timeout": 0.5}
+CONNECT, ANSWER = 0.5, 1.0  # seconds
 PAUSE = 1.0  # seconds; as long as a lost wake-up costs anyway
 _ask_after = 0.0  # monotonic
 
@@ -24,16 +25,10 @@ def _sender() -> Celery:
     """A producer of its own: web processes import no task modules."""
     sender = Celery("wakeup", broker=settings.BROKER_URL)
     sender.conf.update(
-        # Without the last two, opening a connection is tried again for seconds, whatever `retry` says.
-        broker_transport_options={
-            "socket_connect_timeout": TIMEOUTS["socket_connect_timeout"],
-            "socket_timeout": TIMEOUTS["socket_timeout"],
-            "max_retries": 1,
-            "interval_start": 0,
-        },
-        broker_connection_timeout=TIMEOUTS["connect_timeout"],
-        task_ignore_result=True,
-        task_default_queue=QUEUE,
+        **broker.queue_settings(settings.BROKER_URL),
+        # Opening a connection would be tried again for seconds, whatever `retry` says.
+        broker_transport_options=broker.sender_options(settings.BROKER_URL, connect=CONNECT, answer=ANSWER),
+        broker_connection_timeout=CONNECT,
     )
     return sender
 
@@ -53,7 +48,7 @@ def wake(count: int = 1, *, task: str = TASK, expires: float | None = None) -> N
         return
     try:
         for _ in range(count):
-            _sender().send_task(task, queue=QUEUE, retry=False, ignore_result=True, expires=expires)
+            _sender().send_task(task, queue=broker.QUEUE, retry=False, ignore_result=True, expires=expires)
     except Exception as error:  # noqa: BLE001 -- any transport has its own; the database row is the truth
         _ask_after = time.monotonic() + PAUSE
         logger.warning("wake-up not sent", extra={"error": type(error).__name__})

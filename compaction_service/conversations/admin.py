@@ -171,7 +171,7 @@ def _context(_request: HttpRequest, row: Conversation) -> dict[str, Any]:
     with tenant_scope(row.tenant.id):
         try:
             terms: Terms = terms_of(row, row.tenant.policy)
-            body = contexts.context_read(row, terms).body
+            body = contexts.context_read(row, terms, contexts.parts_stored(row, terms)).body
         except (ApiError, PolicyError, fit.Overflow) as error:
             return {**shared, "error": str(error) or "It does not fit."}
     fmt = formats.get(row.format)

@@ -82,15 +82,20 @@ def etag(conversation: Conversation, terms: Terms, target: str) -> str:
     return '"' + hashlib.sha256(repr(seen).encode()).hexdigest()[:32] + '"'
 
 
-def context_read(conversation: Conversation, terms: Terms, target: str | None = None) -> Context:
-    """Project the context, made to fit without a model where it does not (`degraded`). Nothing stored changes.
+def parts_stored(conversation: Conversation, terms: Terms) -> Parts:
+    """What a context is made of, read in the caller's transaction; `context_read` needs none."""
+    return selectors.parts_of(conversation, terms.policy.summary_prefix)
+
+
+def context_read(conversation: Conversation, terms: Terms, parts: Parts, target: str | None = None) -> Context:
+    """Project the context, made to fit without a model where it does not (`degraded`). Nothing stored changes, and
+    nothing is read: a long one is made after the transaction, so that its work holds no row and no connection.
 
     It is answered in the format `target` (None: the conversation's own); its tokens are those of its own.
     Raises `fit.Overflow` when system, tools and the last user request alone do not fit, `converting.Lossy` when
     something in it has no equal in the other format.
     """
     fmt = formats.get(conversation.format)
-    parts = selectors.parts_of(conversation, terms.policy.summary_prefix)
     within, degraded = fits(conversation, terms), False
     shown = breakdown(conversation, terms)
     if not within:

@@ -51,10 +51,11 @@ from compaction_service.conversations.serializers import (
     Receipt,
     details_of,
 )
-from compaction_service.conversations.terms import terms_of
+from compaction_service.conversations.terms import Terms, terms_of
 from compaction_service.conversations.waiting import wait_until
 from compaction_service.engine.fit import Overflow
 from compaction_service.engine.formats.converting import Lossy
+from compaction_service.engine.projection import Parts
 
 REF = OpenApiParameter("ref", str, OpenApiParameter.PATH, description="The conversation's id, or `ext:<external_id>`.")
 REWIND = OpenApiParameter("from", int, required=True, description="The first position to erase.")
@@ -180,13 +181,14 @@ class MessageList(TenantView):
         self.answer_conversation = done.conversation.id
         body = answers.appended(done)
         if with_context:
-            body |= self._context(done.conversation)
+            terms = terms_of(done.conversation, self.tenant.policy)
+            parts = contexts.parts_stored(done.conversation, terms)
+            self.add_to_answer(body, lambda: self._context(done.conversation, terms, parts))
         return Response(body, status=201)
 
-    def _context(self, conversation: Conversation) -> dict[str, Any]:
-        terms = terms_of(conversation, self.tenant.policy)
+    def _context(self, conversation: Conversation, terms: Terms, parts: Parts) -> dict[str, Any]:
         try:
-            return {"context": context_body(conversation, contexts.context_read(conversation, terms))}
+            return {"context": context_body(conversation, contexts.context_read(conversation, terms, parts))}
         except Overflow as overflow:
             error = overflow_error(overflow, terms)
             told = {"code": "context_overflow", "detail": str(error.detail), **error.extra}
@@ -339,7 +341,13 @@ class ContextDetail(TenantView):
                 terms = contexts.terms_for(conversation, self.tenant.policy, model=asked.model, reserve=asked.reserve)
                 if self._worth_waiting(conversation, terms, asked):
                     return None
-                return self._answer(request, conversation, terms, asked)
+                target = asked.format or conversation.format
+                tag = contexts.etag(conversation, terms, target)
+                if request.headers.get("If-None-Match") == tag:
+                    return Response(status=304, headers={"ETag": tag})
+                parts = contexts.parts_stored(conversation, terms)
+            body = self._projected(conversation, terms, parts, target)
+            return Response(body, headers={"ETag": tag})
 
         answer = wait_until(look, asked.wait)
         if answer is None:
@@ -355,20 +363,14 @@ class ContextDetail(TenantView):
             return False
         return asked.wait_for == "idle" or not contexts.fits(conversation, terms)
 
-    def _answer(
-        self, request: Request, conversation: Conversation, terms: Any, asked: filters.ContextQuestion
-    ) -> Response:
-        target = asked.format or conversation.format
-        tag = contexts.etag(conversation, terms, target)
-        if request.headers.get("If-None-Match") == tag:
-            return Response(status=304, headers={"ETag": tag})
+    @staticmethod
+    def _projected(conversation: Conversation, terms: Terms, parts: Parts, target: str) -> dict[str, Any]:
         try:
-            context = contexts.context_read(conversation, terms, target)
+            return context_body(conversation, contexts.context_read(conversation, terms, parts, target))
         except Lossy as lossy:
             raise mismatch_error(lossy, conversation.format, target) from None
         except Overflow as overflow:
             raise overflow_error(overflow, terms) from None
-        return Response(context_body(conversation, context), headers={"ETag": tag})
 
 
 class TokenCount(TenantView):

@@ -74,7 +74,7 @@ class Stack:
         celery = ["celery", "-A", "worker.app"]
         return {
             "web": [*web, "compaction_service.wsgi"],
-            "worker": [*celery, "worker", "--pool", "threads", "-c", "64", "-Q", "compactions,default"],
+            "worker": [*celery, "worker", "--pool", "threads", "-c", "96", "-Q", "compactions,default"],
             "beat": [*celery, "beat", "-s", str(self.data_dir / "beat-schedule")],
         }[service]
 

@@ -4,6 +4,14 @@ from __future__ import annotations
 
 from drf_spectacular.utils import OpenApiExample
 
+BUDGET = {
+    "month": "2026-01-01",
+    "limit": 250.0,
+    "spent": 12.50731,
+    "reserved": 0.0042,
+    "remaining": 237.48849,
+    "exhausted_at": None,
+}
 USAGE = OpenApiExample(
     "One day",
     response_only=True,
@@ -11,6 +19,7 @@ USAGE = OpenApiExample(
         "from": "2026-01-31",
         "to": "2026-01-31",
         "group_by": "day",
+        "budget": BUDGET,
         "data": [
             {
                 "key": "2026-01-31",

@@ -72,3 +72,33 @@ class Day(TenantModel):
 
     def __str__(self) -> str:
         return f"{self.conversation_id} {self.day} {self.model}"
+
+
+class Month(TenantModel):
+    """What a tenant with a budget spent in a calendar month (UTC); the lock of its reservations (budgets.py)."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    month = models.DateField()  # its first day
+    cost = models.DecimalField(max_digits=18, decimal_places=8, default=0)  # US dollars
+    exhausted_at = models.DateTimeField(null=True)  # when the budget first did not pay a call
+
+    class Meta:
+        constraints: ClassVar = [models.UniqueConstraint(fields=["tenant", "month"], name="month_of_tenant")]
+
+    def __str__(self) -> str:
+        return f"{self.tenant_id} {self.month:%Y-%m}"
+
+
+class Reservation(TenantModel):
+    """Money put aside for a call that is being made; gone when it ends, worth nothing after `until`."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    month = models.DateField()
+    amount = models.DecimalField(max_digits=18, decimal_places=8)
+    until = models.DateTimeField()  # by the database's clock
+
+    class Meta:
+        indexes: ClassVar = [models.Index(fields=["tenant", "month"], name="reservation_of_month")]
+
+    def __str__(self) -> str:
+        return f"{self.tenant_id} {self.amount}"

@@ -33,6 +33,25 @@ class UsageRow(serializers.Serializer[Any]):
     )
 
 
+def _dollars(text: str, *, nullable: bool = False) -> serializers.DecimalField:
+    return serializers.DecimalField(
+        max_digits=18, decimal_places=8, coerce_to_string=False, allow_null=nullable, help_text=text
+    )
+
+
+class Budget(serializers.Serializer[Any]):
+    """Money for models in this calendar month (UTC), US dollars, as far as prices are known."""
+
+    month = serializers.DateField(help_text="Its first day.")
+    limit = _dollars("Set by the platform; null: no limit.", nullable=True)
+    spent = _dollars("For calls that have ended, failed and late ones included.")
+    reserved = _dollars("Put aside for calls that are being made.")
+    remaining = _dollars("What is left; null: no limit.", nullable=True)
+    exhausted_at = serializers.DateTimeField(
+        allow_null=True, help_text="When the limit first did not pay a call; null: it has paid all of them."
+    )
+
+
 class UsagePage(serializers.Serializer[Any]):
     """Usage over a range of days."""
 
@@ -42,6 +61,7 @@ class UsagePage(serializers.Serializer[Any]):
             "from": serializers.DateField(help_text="First day, UTC."),
             "to": serializers.DateField(help_text="Last day, included."),
             "group_by": serializers.ChoiceField(choices=GROUPS, help_text="What a row adds up."),
+            "budget": Budget(help_text="Of the current month, whatever the days asked for."),
             "data": UsageRow(many=True, help_text="In order of their keys."),
             "next_cursor": serializers.CharField(allow_null=True, help_text="Ask with `?cursor=` for what follows."),
         }

@@ -11,6 +11,7 @@ from rest_framework.response import Response
 from compaction_service.api.pagination import PARAMETERS
 from compaction_service.api.views import TenantView
 from compaction_service.usage import selectors
+from compaction_service.usage.budgets import budget_shown
 from compaction_service.usage.examples import USAGE
 from compaction_service.usage.serializers import UsagePage
 
@@ -41,5 +42,5 @@ class UsageView(TenantView):
     def get(self, request: Request) -> Response:
         asked = selectors.question(request.query_params)
         rows, cursor = selectors.usage(asked, request.query_params)
-        about = {"from": asked.first, "to": asked.last, "group_by": asked.group_by}
+        about = {"from": asked.first, "to": asked.last, "group_by": asked.group_by, "budget": budget_shown()}
         return Response({**about, "data": rows, "next_cursor": cursor})

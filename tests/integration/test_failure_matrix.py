@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from django.conf import settings
 
-from compaction_service.compactions import jobs, steps
-from compaction_service.llm.retry import DEFAULT_POLICY, next_delay
 from compaction_service.tokens.messages import counter_for
 from tests.conftest import Member
 from tests.inprocess import Clock, Service, service_of
@@ -143,10 +141,9 @@ def check(service: Service, path: str, entry: Any, wanted: Expected, *, good_cal
 def impatient(monkeypatch: pytest.MonkeyPatch, wanted: Expected) -> None:
     """A hanging call waits long, and longer than calls are tried again for: both in less time, in proportion."""
     if wanted.reason == "timeout":
-        shorter = 0.3 / steps.CALL_TIMEOUT
-        policy = replace(DEFAULT_POLICY, total=DEFAULT_POLICY.total * shorter, base=DEFAULT_POLICY.base * shorter)
-        monkeypatch.setattr(jobs, "next_delay", partial(next_delay, policy=policy))
-        monkeypatch.setattr(steps, "CALL_TIMEOUT", 0.3)
+        shorter = 0.3 / settings.MODEL_CALL_TIMEOUT
+        monkeypatch.setattr(settings, "MODEL_RETRY_SECONDS", settings.MODEL_RETRY_SECONDS * shorter)
+        monkeypatch.setattr(settings, "MODEL_CALL_TIMEOUT", 0.3)
 
 
 @pytest.mark.parametrize(("wanted", "strategy"), FIRST)

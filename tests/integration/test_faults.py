@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from compaction_service.compactions import steps
 from compaction_service.tokens.messages import counter_for
 from tests.inprocess import Service
 from tests.invariants import audit, chain_problems
@@ -114,9 +113,9 @@ def test_compaction__transient_error__is_retried_after_what_the_provider_asked(
 
 
 def test_compaction__hanging_model__is_left_after_the_timeout(
-    service: Service, models: Control, model: str, monkeypatch: pytest.MonkeyPatch
+    service: Service, models: Control, model: str, settings: Any
 ) -> None:
-    monkeypatch.setattr(steps, "CALL_TIMEOUT", 0.3)
+    settings.MODEL_CALL_TIMEOUT = 0.3
     models.script(model, ["hang", "honest"])
     service.summarizer(models, model)
     entry = service.compact(chat(service))

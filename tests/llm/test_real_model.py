@@ -9,7 +9,6 @@ import pytest
 from rich.console import Console
 from rich.table import Table
 
-from compaction_service.compactions import steps as task
 from compaction_service.engine.summary.accept import Reason
 from compaction_service.llm.errors import CODES
 from compaction_service.local import transcripts
@@ -40,7 +39,7 @@ def test_replay__a_real_small_model__bounds_and_fallbacks_hold(
     strategy: str,
     sections: list[str],
 ) -> None:
-    monkeypatch.setattr(task, "CALL_TIMEOUT", PATIENCE)
+    monkeypatch.setattr(settings, "MODEL_CALL_TIMEOUT", PATIENCE)
     service.patch("tenant", {"summarizer": {"model": smollm.name, "api_base": smollm.base_url, "api_key": "none"}})
     given = transcripts.find(FILE)
     path = service.create(

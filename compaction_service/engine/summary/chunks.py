@@ -37,9 +37,14 @@ def split(messages: Sequence[SpanMessage], budget_tokens: int, count: Count) -> 
     Cut between exchanges; inside an exchange larger than the budget between its messages; a single larger message in
     pieces. `count` must not grow by more than a token where two texts are joined. ValueError: budget under MIN_BUDGET.
     """
+    return tuple(each(messages, budget_tokens, count))
+
+
+def each(messages: Sequence[SpanMessage], budget_tokens: int, count: Count) -> Iterator[Chunk]:
+    """The chunks of `split` one after another: nothing is rendered or counted much further than was asked for."""
     if budget_tokens < MIN_BUDGET:
         raise ValueError(f"a chunk needs at least {MIN_BUDGET} tokens, got {budget_tokens}")
-    return tuple(_pack(_units(with_tool_names(messages), budget_tokens, count), budget_tokens, count))
+    return _pack(_units(with_tool_names(messages), budget_tokens, count), budget_tokens, count)
 
 
 def _pack(units: Iterator[_Unit], budget: int, count: Count) -> Iterator[Chunk]:

@@ -21,6 +21,7 @@ where n.nspname = 'public' and c.relkind in ('r', 'p')
     select from pg_attribute a where a.attrelid = c.oid and a.attname = 'tenant_id' and not a.attisdropped))
 """
 DIRECTORIES = {
+    "compactions_turn",
     "compactions_work",
     "conversations_recount",
 }  # all rows while no tenant is set; they hold no text (docs/design.md)
