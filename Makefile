@@ -11,7 +11,7 @@ MANAGE := $(PY) manage.py
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
-.PHONY: help up demo test test-slow test-browser lint format types migrations schema schema-check client docker-check \
+.PHONY: help up demo test test-slow test-browser fuzz lint format types migrations schema schema-check client docker-check \
 	check lock audit clean
 
 help: ## List the targets
@@ -40,6 +40,10 @@ test-slow: $(READY) ## Run the tests that take minutes
 
 test-browser: $(READY) ## Run the admin in a real Chromium
 	@$(PY) -m pytest -m browser $(ARGS)
+
+fuzz: $(READY) ## 20,000 hostile requests, and 5,000 and more cases of the OpenAPI document (FUZZ_SEED=n repeats a run)
+	@FUZZ_REQUESTS=$${FUZZ_REQUESTS:-20000} CONTRACT_EXAMPLES=$${CONTRACT_EXAMPLES:-100} \
+		CONTRACT_PHASES=examples,coverage,fuzzing,stateful $(PY) -m pytest tests/fuzz --timeout=7200 $(ARGS)
 
 lint: $(READY) ## Style, formatting, templates, import rules
 	@.venv/bin/ruff check .

@@ -54,7 +54,7 @@ class Formatter(ExceptionFormatter):  # type: ignore[misc]
 class Handler(ExceptionHandler):  # type: ignore[misc]
     """Turns any exception of a view into an answer; what nobody expected becomes a 500 that says nothing."""
 
-    def convert_known_exceptions(self, exc: Exception) -> Exception:
+    def convert_known_exceptions(self, exc: Exception) -> Exception:  # noqa: PLR0911 -- one for each kind
         if isinstance(exc, RequestDataTooBig):
             return ApiError(413, "request_too_large", "The body is too large.")
         if isinstance(exc, SuspiciousOperation):  # a thousand query parameters, for one

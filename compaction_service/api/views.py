@@ -18,7 +18,7 @@ from rest_framework.views import APIView
 from compaction_service.api import idempotency
 from compaction_service.api.authentication import PlatformKeyAuthentication, StaffAuthentication
 from compaction_service.api.errors import ApiError
-from compaction_service.api.parsers import drain, read_body
+from compaction_service.api.parsers import read_body
 from compaction_service.api.permissions import IsPlatform
 from compaction_service.api.throttling import TenantThrottle
 from tenants.limits import limits_of
@@ -50,6 +50,8 @@ class View(APIView):
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
+        if not hasattr(self, (request.method or "").lower()):
+            raise MethodNotAllowed(request.method or "")  # before anything is found wrong with such a request
         if request.method in WRITES:
             # `?dry_run=true` beside a body without it would be taken for a wish, and the real thing be done.
             for name in request.query_params.keys() - self.write_parameters:
@@ -71,7 +73,6 @@ class View(APIView):
             response = self.call(partial(handler, drf_request, *args, **kwargs))
         except Exception as exc:  # noqa: BLE001  (the one place that turns exceptions into answers)
             response = self.handle_exception(exc)
-        drain(request)
         self.response = self.finalize_response(drf_request, response, *args, **kwargs)
         return self.response
 
