@@ -52,7 +52,7 @@ def drain(request: HttpRequest) -> None:
     left = MOST_DRAINED
     with suppress(OSError):
         # Django's stream ends at Content-Length; without one there is nothing, or chunks, which the server ends itself.
-        while left > 0 and (chunk := request._stream.read(1 << 16)):  # type: ignore[attr-defined]  # noqa: SLF001
+        while left > 0 and (chunk := request._stream.read(1 << 16)):  # noqa: SLF001
             left -= len(chunk)
 
 

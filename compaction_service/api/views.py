@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 from uuid import UUID
 
 from django.http import HttpRequest
@@ -20,7 +20,7 @@ from compaction_service.api.authentication import PlatformKeyAuthentication, Sta
 from compaction_service.api.errors import ApiError
 from compaction_service.api.parsers import read_body
 from compaction_service.api.permissions import IsPlatform
-from compaction_service.api.throttling import TenantThrottle
+from compaction_service.api.throttling import TenantThrottle, throttled
 from tenants.limits import limits_of
 from tenants.models import Tenant
 from tenants.principal import Principal
@@ -112,6 +112,9 @@ class TenantView(View):
 
     def body_limit(self) -> int | None:
         return limits_of(self.tenant.limits).max_body_bytes
+
+    def throttled(self, _request: Request, wait: float | None) -> NoReturn:
+        raise throttled(self.tenant, wait)
 
     def scope(self) -> AbstractContextManager[None]:
         """A transaction of the caller's tenant."""
