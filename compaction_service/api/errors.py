@@ -42,7 +42,7 @@ def limit_error(
     ends_at: datetime | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> ApiError:
-    """A limit is exceeded: `limit` in the answer says which, how much it allows, and when it ends (null: not by itself)."""
+    """A limit is exceeded: `limit` in the answer says which, how much it allows, when it ends (null: not by itself)."""
     told = {"name": name, "most": most, "ends_at": ends_at}
     return ApiError(status, code, detail, attr=attr, headers=headers, extra={"limit": told})
 

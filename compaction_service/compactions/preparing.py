@@ -9,6 +9,7 @@ from django.conf import settings
 
 from compaction_service.compactions.chains import Chain, texts_of
 from compaction_service.compactions.models import Compaction, Pass, PassKind, PassStatus, Summary
+from compaction_service.compactions.redacting import redacted
 from compaction_service.compactions.spans import span_messages, span_rows
 from compaction_service.compactions.starting import job_terms
 from compaction_service.compactions.steps import Model, Step
@@ -39,7 +40,7 @@ def step_of(one: Pass) -> Step | None:
     span = () if merging else span_messages(fmt, span_rows(conversation.id, first, last))
     done = list(compaction.passes.filter(status=PassStatus.SUCCEEDED).order_by("number"))
     work = compaction.work
-    return Step(
+    step = Step(
         compaction_id=compaction.id,
         conversation_id=conversation.id,
         pass_id=one.id,
@@ -64,6 +65,7 @@ def step_of(one: Pass) -> Step | None:
         count=terms.counter.text,
         parts=merging.parts if merging else (),
     )
+    return redacted(step) if tenant_get().redaction else step
 
 
 @dataclass(frozen=True)

@@ -68,6 +68,7 @@ class Step:
     passes_done: int  # re-summarisations once this pass is done
     parts: Sequence[str]  # texts of the nodes that a merge makes one
     count: Callable[[str], int]
+    redacted: Mapping[str, int] = field(default_factory=dict)  # secrets taken out of the span, by kind
 
     @property
     def reads_span(self) -> bool:
@@ -223,7 +224,9 @@ def _final(
     if step.count(text) > step.bound:
         text = bounding.cut(text, step.bound, step.count)
         sections = sections_of.parse(text, headings).sections
-    extra = [{"invented_files": invented}] if invented else []
+    extra: list[dict[str, Any]] = [{"invented_files": invented}] if invented else []
+    if step.redacted:
+        extra.append({"redacted": dict(step.redacted)})
     return Final(
         text=text,
         sections=sections,
