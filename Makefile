@@ -11,8 +11,8 @@ MANAGE := $(PY) manage.py
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
-.PHONY: help up demo test test-slow test-browser test-llm bench bench-big bench-quality lint format types migrations \
-	schema schema-check client docker-check \
+.PHONY: help up demo test test-slow test-browser test-llm test-reliability fuzz bench bench-big bench-quality lint format \
+	types migrations schema schema-check client docker-check \
 	check lock audit clean
 
 help: ## List the targets
@@ -62,6 +62,10 @@ test-llm: $(LLM)/.ready ## Replay a transcript with a real, very small model
 
 bench-quality: $(READY) ## Measure the summaries that no model wrote, on the conversations in TRANSCRIPTS
 	@$(PY) -m tests.quality
+
+fuzz: $(READY) ## 20,000 hostile requests, and 5,000 and more cases of the OpenAPI document (FUZZ_SEED=n repeats a run)
+	@FUZZ_REQUESTS=$${FUZZ_REQUESTS:-20000} CONTRACT_EXAMPLES=$${CONTRACT_EXAMPLES:-100} \
+		CONTRACT_PHASES=examples,coverage,fuzzing,stateful $(PY) -m pytest tests/fuzz --timeout=7200 $(ARGS)
 
 lint: $(READY) ## Style, formatting, templates, import rules
 	@.venv/bin/ruff check .

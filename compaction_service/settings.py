@@ -229,6 +229,8 @@ LOGGING = {
         "django": {"handlers": [], "propagate": True, "level": "INFO"},
         "django.server": {"handlers": ["stderr"], "propagate": False, "level": "WARNING"},
         "django.request": {"level": "CRITICAL"},
+        # An error with a traceback for every scanner that guesses a Host; our line of the request says 400.
+        "django.security.DisallowedHost": {"level": "CRITICAL"},
         # A line for each message received and done; what a job did is in its rows.
         "celery.worker.strategy": {"level": "WARNING"},
         "celery.app.trace": {"level": "WARNING"},

@@ -7,6 +7,7 @@ from drf_spectacular.utils import OpenApiExample
 _LIMITS = {
     "requests_per_minute": 600,
     "max_body_bytes": 33_554_432,
+    "max_message_bytes": None,
     "conversations": None,
     "stored_tokens": None,
     "compactions_in_flight": 64,
@@ -39,7 +40,7 @@ TENANT = OpenApiExample(
         "redaction": False,
         "retention_days": 90,
         "limits": _LIMITS,
-        "usage": {},
+        "usage": {"conversations": 1204, "stored_tokens": 9_181_220},
         **_CREATED,
     },
 )

@@ -16,6 +16,7 @@ class Limits:
 
     requests_per_minute: int | None = None
     max_body_bytes: int = settings.MAX_BODY_BYTES
+    max_message_bytes: int | None = None  # of one message, as compact JSON
     conversations: int | None = None  # stored at once
     stored_tokens: int | None = None  # of stored messages
     compactions_in_flight: int = 64  # model calls of the tenant at once

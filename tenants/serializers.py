@@ -65,8 +65,9 @@ class LimitsSerializer(serializers.Serializer[Any]):
 
     requests_per_minute = serializers.IntegerField(allow_null=True, help_text="Beyond it: 429.")
     max_body_bytes = serializers.IntegerField(help_text="Of one request; beyond it: 413.")
-    conversations = serializers.IntegerField(allow_null=True, help_text="Stored at once.")
-    stored_tokens = serializers.IntegerField(allow_null=True, help_text="Of all stored messages.")
+    max_message_bytes = serializers.IntegerField(allow_null=True, help_text="Of one message; beyond it: 413.")
+    conversations = serializers.IntegerField(allow_null=True, help_text="Stored at once; beyond it: 403.")
+    stored_tokens = serializers.IntegerField(allow_null=True, help_text="Of all stored messages; beyond it: 403.")
     compactions_in_flight = serializers.IntegerField(help_text="Model calls at once.")
     monthly_budget = serializers.DecimalField(
         16, 6, allow_null=True, coerce_to_string=False, help_text="US dollars of model calls in a calendar month, UTC."

@@ -29,6 +29,7 @@ def schema(_request: HttpRequest) -> HttpResponse:
 class DocsView(SpectacularSwaggerView):
     """`GET /docs`: Swagger UI from our own static files, so that it works offline."""
 
+    http_method_names = ["get", "head"]  # DRF's OPTIONS asks the JSON renderer that this page does not have
     content_negotiation_class = JSONOnly
     authentication_classes = []
     permission_classes = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from rest_framework import exceptions
@@ -30,9 +31,26 @@ class ApiError(exceptions.APIException):
         self.extra = dict(extra or {})
 
 
+def limit_error(
+    status: int,
+    code: str,
+    detail: str,
+    name: str,
+    most: Any,
+    *,
+    attr: str | None = None,
+    ends_at: datetime | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> ApiError:
+    """A limit is exceeded: `limit` in the answer says which, how much it allows, when it ends (null: not by itself)."""
+    told = {"name": name, "most": most, "ends_at": ends_at}
+    return ApiError(status, code, detail, attr=attr, headers=headers, extra={"limit": told})
+
+
 def body_too_large(limit: int) -> ApiError:
     """413: the body is longer than `limit` bytes."""
-    return ApiError(413, "request_too_large", f"The body is larger than {limit} bytes.")
+    detail = f"The body is larger than {limit} bytes."
+    return limit_error(413, "request_too_large", detail, "max_body_bytes", limit)
 
 
 def unavailable() -> ApiError:

@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Any
 
 import orjson
-from django.core.exceptions import BadRequest, RequestDataTooBig
+from django.core.exceptions import BadRequest, RequestDataTooBig, SuspiciousOperation
 from django.db import DataError, InterfaceError, OperationalError, connections
 from django.http import HttpRequest, HttpResponse
 from django.views import defaults
@@ -54,9 +54,11 @@ class Formatter(ExceptionFormatter):  # type: ignore[misc]
 class Handler(ExceptionHandler):  # type: ignore[misc]
     """Turns any exception of a view into an answer; what nobody expected becomes a 500 that says nothing."""
 
-    def convert_known_exceptions(self, exc: Exception) -> Exception:
+    def convert_known_exceptions(self, exc: Exception) -> Exception:  # noqa: PLR0911 -- one for each kind
         if isinstance(exc, RequestDataTooBig):
             return ApiError(413, "request_too_large", "The body is too large.")
+        if isinstance(exc, SuspiciousOperation):  # a thousand query parameters, for one
+            return ApiError(400, "bad_request", "The request cannot be read.")
         if isinstance(exc, MessageError):
             return ApiError(400, exc.code, exc.detail, attr=exc.attr)
         if isinstance(exc, PolicyError):

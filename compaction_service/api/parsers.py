@@ -47,12 +47,12 @@ def read_body(request: HttpRequest, limit: int | None = None) -> bytes:
 def drain(request: HttpRequest) -> None:
     """Throw away a body that nobody read, within reason: what is left of it would stand before the next request on the
     same connection, whose client would wait for its answer in vain."""
-    length = request.META.get("CONTENT_LENGTH") or ""
-    if hasattr(request, "_body") or not length.isdigit():
+    if hasattr(request, "_body"):
         return
-    left = min(int(length), MOST_DRAINED)
+    left = MOST_DRAINED
     with suppress(OSError):
-        while left > 0 and (chunk := request.META["wsgi.input"].read(min(left, 1 << 16))):
+        # Django's stream ends at Content-Length; without one there is nothing, or chunks, which the server ends itself.
+        while left > 0 and (chunk := request._stream.read(1 << 16)):  # noqa: SLF001
             left -= len(chunk)
 
 

@@ -11,6 +11,7 @@ from django.http import HttpRequest, HttpResponse
 
 from compaction_service import logs
 from compaction_service.api.metrics import REQUESTS
+from compaction_service.api.parsers import drain
 from compaction_service.ids import uuid7
 
 _SANE = re.compile(r"[A-Za-z0-9._:-]{1,128}", re.ASCII)
@@ -31,6 +32,7 @@ class RequestIdMiddleware:
         token = logs.request_id.set(request_id)
         try:
             response = self.get_response(request)
+            drain(request)  # of an unknown path too
             response.headers["X-Request-Id"] = request_id
             seconds = time.perf_counter() - started
             # The route, not the path: ids given by clients are theirs, and a metric needs few label values.

@@ -8,6 +8,7 @@ from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.openapi import AutoSchema as SpectacularAutoSchema
 
 from compaction_service.api.errors import JSON_TYPE
+from compaction_service.api.serializers import StrictSerializer
 
 ERROR_REF = {"$ref": "#/components/schemas/Error"}
 ERROR = {
@@ -82,6 +83,11 @@ class AutoSchema(SpectacularAutoSchema):
     def get_tags(self) -> list[str]:
         """The resource, which is the operation's name without its verb."""
         return [self.get_operation_id().rpartition("_")[0]]
+
+    def _map_basic_serializer(self, serializer: Any, direction: Any) -> Any:
+        """What refuses unknown fields says so."""
+        schema = super()._map_basic_serializer(serializer, direction)  # type: ignore[no-untyped-call]
+        return {**schema, "additionalProperties": False} if isinstance(serializer, StrictSerializer) else schema
 
 
 class KeyScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]

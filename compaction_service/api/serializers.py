@@ -32,6 +32,8 @@ class StrictSerializer(serializers.Serializer[Any]):
                     errors[name] = [ErrorDetail("There is no such field.", code="unknown_field")]
                 elif field.read_only:
                     errors[name] = [ErrorDetail("This field is read only.", code="read_only")]
+                elif wanted := _another_type(field, data[name]):
+                    errors[name] = [ErrorDetail(f"Must be {wanted}.", code="invalid")]
         try:
             value = super().to_internal_value(data)
         except (ValidationError, DjangoValidationError) as exc:
@@ -45,6 +47,22 @@ class StrictSerializer(serializers.Serializer[Any]):
 @cache
 def _shared(serializer: type[StrictSerializer]) -> StrictSerializer:
     return serializer()
+
+
+def _another_type(field: serializers.Field[Any, Any, Any, Any], value: Any) -> str | None:
+    """What the value should have been, where it is of another type of JSON: DRF would take 0 for false and for "0"."""
+    if value is None:
+        return None  # the field says whether it may be
+    if isinstance(field, serializers.BooleanField):
+        return None if isinstance(value, bool) else "true or false"
+    if isinstance(field, serializers.CharField):
+        return None if isinstance(value, str) else "a text"
+    if isinstance(field, (serializers.IntegerField, serializers.FloatField)):
+        return "a number" if isinstance(value, (bool, str)) else None
+    if isinstance(field, serializers.ListField) and isinstance(value, list):
+        wanted = [found for one in value if (found := _another_type(field.child, one))]
+        return f"a list, each item {wanted[0]}" if wanted else None
+    return None
 
 
 class StorableJSONField(serializers.JSONField):

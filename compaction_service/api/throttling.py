@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
+from datetime import timedelta
 from functools import cache
 
 from django.conf import settings
+from django.utils import timezone
 from redis import Redis, RedisError
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
 
+from compaction_service.api.errors import ApiError, limit_error
 from tenants.limits import limits_of
+from tenants.models import Tenant
 
 logger = logging.getLogger(__name__)
 
@@ -59,3 +64,13 @@ class TenantThrottle(BaseThrottle):
     def wait(self) -> float | None:
         """Seconds until the next window; at least one."""
         return max(1.0, self._wait) if self._wait else None
+
+
+def throttled(tenant: Tenant, wait: float | None) -> ApiError:
+    """429: what is used up, and when that ends."""
+    seconds = math.ceil(wait or 1)
+    most = limits_of(tenant.limits).requests_per_minute
+    return limit_error(
+        429, "throttled", f"The tenant may make {most} requests a minute, and has.", "requests_per_minute", most,
+        ends_at=timezone.now() + timedelta(seconds=seconds), headers={"Retry-After": str(seconds)},
+    )  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 from uuid import UUID
 
 from django.http import HttpRequest
@@ -18,9 +18,9 @@ from rest_framework.views import APIView
 from compaction_service.api import idempotency
 from compaction_service.api.authentication import PlatformKeyAuthentication, StaffAuthentication
 from compaction_service.api.errors import ApiError
-from compaction_service.api.parsers import drain, read_body
+from compaction_service.api.parsers import read_body
 from compaction_service.api.permissions import IsPlatform
-from compaction_service.api.throttling import TenantThrottle
+from compaction_service.api.throttling import TenantThrottle, throttled
 from tenants.limits import limits_of
 from tenants.models import Tenant
 from tenants.principal import Principal
@@ -50,6 +50,8 @@ class View(APIView):
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
+        if not hasattr(self, (request.method or "").lower()):
+            raise MethodNotAllowed(request.method or "")  # before anything is found wrong with such a request
         if request.method in WRITES:
             # `?dry_run=true` beside a body without it would be taken for a wish, and the real thing be done.
             for name in request.query_params.keys() - self.write_parameters:
@@ -71,7 +73,6 @@ class View(APIView):
             response = self.call(partial(handler, drf_request, *args, **kwargs))
         except Exception as exc:  # noqa: BLE001  (the one place that turns exceptions into answers)
             response = self.handle_exception(exc)
-        drain(request)
         self.response = self.finalize_response(drf_request, response, *args, **kwargs)
         return self.response
 
@@ -112,6 +113,9 @@ class TenantView(View):
 
     def body_limit(self) -> int | None:
         return limits_of(self.tenant.limits).max_body_bytes
+
+    def throttled(self, _request: Request, wait: float | None) -> NoReturn:
+        raise throttled(self.tenant, wait)
 
     def scope(self) -> AbstractContextManager[None]:
         """A transaction of the caller's tenant."""

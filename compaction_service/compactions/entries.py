@@ -6,6 +6,7 @@ import uuid
 from typing import Any
 
 from compaction_service.compactions.models import Compaction, Pass
+from compaction_service.compactions.redacting import redact
 
 # All texts of an entry. The chain's nodes keep theirs: they are what contexts are made of.
 _TEXTS: dict[str, Any] = {
@@ -46,6 +47,7 @@ def withhold(compaction: Compaction) -> None:
     The transparency is that of the policy it ran under. Outputs of passes are drafts; only `full` keeps them, and under
     `silent` the passes go too.
     """
+    redact(compaction)
     transparency = compaction.policy.get("transparency", "full")
     if transparency == "full":
         return

@@ -11,6 +11,7 @@ from django.db.models import Sum
 from compaction_service.compactions import breakers
 from compaction_service.compactions.chains import Chain, content, parts_of
 from compaction_service.compactions.models import Compaction, Pass, PassKind, PassStatus, Summary
+from compaction_service.compactions.redacting import redacted
 from compaction_service.compactions.spans import span_messages, span_rows
 from compaction_service.compactions.starting import job_terms
 from compaction_service.compactions.steps import Model, Step
@@ -62,7 +63,7 @@ def step_of(one: Pass) -> Step | None:
     beside = notes.cost(ledger.notes, terms.counter.text) if ledger.notes and kind != PassKind.NOTES else 0
     target = merging.target if merging else work["target"]
     reads = PassKind.NOTES if kind == PassKind.NOTES else PassKind.CHUNK
-    return Step(
+    step = Step(
         compaction_id=compaction.id,
         conversation_id=conversation.id,
         pass_id=one.id,
@@ -92,6 +93,7 @@ def step_of(one: Pass) -> Step | None:
         ledger=ledger,
         budget=limits_of(tenant.limits).monthly_budget,
     )
+    return redacted(step) if tenant.redaction else step
 
 
 def _reach(conversation: Conversation, start: int, last: int, tokens: int) -> tuple[int, int]:

@@ -24,7 +24,7 @@ COMPACTION_PARAMETERS = [
     OpenApiParameter("trigger", str, enum=Trigger.values, description="Why it was asked for."),
     OpenApiParameter("q", str, description="With this text in the summary, in any case."),
     OpenApiParameter("entity", str, description="With this text in a name it kept."),
-    OpenApiParameter("position", int, description="Covering this position."),
+    OpenApiParameter("position", filters.POSITION, description="Covering this position."),
     *filters.CREATED_PARAMETERS,
 ]
 STATE_PARAMETER = OpenApiParameter("state", str, enum=NodeState.values, description="Only nodes in this state.")

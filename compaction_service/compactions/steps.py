@@ -94,6 +94,7 @@ class Step:
     count: Callable[[str], int]
     budget: Decimal | None = None  # of the tenant's month, in US dollars; None: no limit
     asked: Asked | None = None  # what is sent, where it was made before
+    redacted: Mapping[str, int] = field(default_factory=dict)  # secrets taken out of the span, by kind
 
     @property
     def reads_span(self) -> bool:
@@ -325,8 +326,10 @@ def _final(
     if step.count(text) > step.bound:
         text = bounding.cut(text, step.bound, step.count)
         sections = sections_of.parse(text, headings).sections
-    extra = [{"invented_files": invented}] if invented else []
+    extra: list[dict[str, Any]] = [{"invented_files": invented}] if invented else []
     extra += notes_of.logged(step.ledger.no_room, "no_room")[:MOST_LOGGED]
+    if step.redacted:
+        extra.append({"redacted": dict(step.redacted)})
     whole = notes_of.joined(text, step.ledger.notes)
     said = [one["text"] for one in sections] or [text]
     return Final(

@@ -18,7 +18,7 @@ from compaction_service.api.errors import ApiError
 from compaction_service.compactions import requests, tool_calls
 from compaction_service.compactions.models import Compaction
 from compaction_service.compactions.services import join
-from compaction_service.conversations import calibration, masking, near_limit, recounts, selectors
+from compaction_service.conversations import calibration, masking, near_limit, quota, recounts, selectors
 from compaction_service.conversations.models import Conversation, Message
 from compaction_service.conversations.rows import (
     Details,
@@ -108,8 +108,10 @@ def append_once(conversation: Conversation, tenant: Tenant, batch: Batch) -> App
     fmt = formats.get(conversation.format)
     first, changed = _take_system(conversation, terms, fmt, batch.request.messages)
     drafts = batch.read(fmt, terms, first)
+    quota.check_messages(tenant, [made.text for made in drafts], first)
     admitted = admission.admit(Ledger.from_dict(conversation.ledger), [d.facts for d in drafts], first=first)
     rows = _rows(conversation, terms, fmt, admitted, drafts, batch.details(first))
+    quota.check_tokens(tenant, sum(row.tokens for row in rows))
     extra = _abandon(conversation, terms, fmt, admitted, rows)
     masks = masking.forward(conversation, terms, rows)
     conversation.version += 1

@@ -19,6 +19,8 @@ M = TypeVar("M", bound=Model)
 
 LONGEST_WAIT = 60
 
+POSITION = {"type": "integer", "minimum": 1, "maximum": 2**31 - 1}
+
 CREATED_PARAMETERS = [
     OpenApiParameter("created_after", datetime, description="Created at this time or later (RFC 3339)."),
     OpenApiParameter("created_before", datetime, description="Created before this time (RFC 3339)."),
@@ -31,8 +33,8 @@ CONVERSATION_PARAMETERS = [
     # `metadata.<key>` is told in the operation's description: OpenAPI has no parameter whose name is open.
 ]
 MESSAGE_PARAMETERS = [
-    OpenApiParameter("from", int, description="From this position on."),
-    OpenApiParameter("to", int, description="Up to this position, included."),
+    OpenApiParameter("from", POSITION, description="From this position on."),
+    OpenApiParameter("to", POSITION, description="Up to this position, included."),
 ]
 CONTEXT_PARAMETERS = [
     OpenApiParameter(
@@ -46,7 +48,9 @@ CONTEXT_PARAMETERS = [
     ),
     OpenApiParameter("model", str, description="Fit it to this model's window instead of the conversation's own."),
     OpenApiParameter(
-        "wait", float, description=f"Seconds to wait at most for a live compaction, up to {LONGEST_WAIT}."
+        "wait",
+        {"type": "number", "minimum": 0, "maximum": LONGEST_WAIT},
+        description=f"Seconds to wait at most for a live compaction, up to {LONGEST_WAIT}.",
     ),
     OpenApiParameter(
         "wait_for",
@@ -55,7 +59,11 @@ CONTEXT_PARAMETERS = [
         default="fit",
         description="Until the context fits, or until none is live.",
     ),
-    OpenApiParameter("reserve_output_tokens", int, description="Keep this many tokens free for the answer."),
+    OpenApiParameter(
+        "reserve_output_tokens",
+        {"type": "integer", "minimum": 0, "maximum": 2**31 - 1},
+        description="Keep this many tokens free for the answer.",
+    ),
 ]
 
 

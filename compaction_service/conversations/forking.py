@@ -10,6 +10,7 @@ from django.db.models import Sum
 from compaction_service.compactions import requests
 from compaction_service.compactions.models import Compaction
 from compaction_service.compactions.models import Summary as Node
+from compaction_service.conversations import quota
 from compaction_service.conversations.appending import Appended
 from compaction_service.conversations.editing import check_position, turn_at
 from compaction_service.conversations.models import Conversation, Message
@@ -40,6 +41,8 @@ def conversation_fork(*, tenant: Tenant, ref: str, position: int, external_id: s
     """
     source = conversation_get(ref, lock=True)  # nothing of it changes while it is read
     check_position(source, position, attr="position")
+    quota.check_conversations(tenant)
+    quota.check_tokens(tenant, source.stored_tokens)
     nodes = [node for node in active_nodes(source) if node.to_position <= position]
     covered_to = nodes[-1].to_position if nodes else 0
     fork = Conversation(

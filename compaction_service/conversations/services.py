@@ -13,7 +13,7 @@ from compaction_service.api import idempotency
 from compaction_service.api.errors import ApiError
 from compaction_service.compactions import requests
 from compaction_service.compactions.models import Compaction, Pass, Summary, Work
-from compaction_service.conversations import calibration, near_limit, recounts
+from compaction_service.conversations import calibration, near_limit, quota, recounts
 from compaction_service.conversations.appending import Appended, AppendRequest, Batch, append_once
 from compaction_service.conversations.flags import flags_set
 from compaction_service.conversations.models import Conversation, Message
@@ -50,6 +50,7 @@ def conversation_create(*, tenant: Tenant, new: NewConversation) -> Appended:
     Raises `ApiError` (409 for an `external_id` that is taken, 400 for an unknown model), `PolicyError`, `MessageError`.
     """
     policy.check(new.policy or {})
+    quota.check_conversations(tenant)
     conversation = Conversation(
         id=uuid7(),
         tenant_id=tenant.id,

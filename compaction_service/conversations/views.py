@@ -58,7 +58,7 @@ from compaction_service.engine.formats.converting import Lossy
 from compaction_service.engine.projection import Parts
 
 REF = OpenApiParameter("ref", str, OpenApiParameter.PATH, description="The conversation's id, or `ext:<external_id>`.")
-REWIND = OpenApiParameter("from", int, required=True, description="The first position to erase.")
+REWIND = OpenApiParameter("from", filters.POSITION, required=True, description="The first position to erase.")
 POSITION = OpenApiParameter("position", int, OpenApiParameter.PATH, description="The message's position.")
 
 IF_NONE_MATCH = OpenApiParameter(

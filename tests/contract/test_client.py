@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
+import pytest
+
 from tests.conftest import Member
 from tests.contract.sdk import Sdk
 from tests.model_server import Control
@@ -163,12 +165,17 @@ def test_client__position_conflict__is_an_error_model_with_the_last_position(sdk
     assert refused.parsed["last_position"] == 2
 
 
-def test_client__unknown_field__is_an_error_model_that_names_it(sdk: Sdk) -> None:
-    refused = sdk.respond("conversations_create", body={"model": "gpt-4o", "modle": "x"})
+def test_client__wrong_field__is_an_error_model_that_names_it(sdk: Sdk) -> None:
+    refused = sdk.respond("conversations_create", body={"model": "gtp-4o"})
     assert refused.status_code == 400
     assert refused.parsed.type_ == sdk.models.ErrorType.VALIDATION_ERROR
-    assert [(error.code, error.attr) for error in refused.parsed.errors] == [("unknown_field", "modle")]
+    assert [(error.code, error.attr) for error in refused.parsed.errors] == [("model_unknown", "model")]
     assert refused.parsed.request_id == refused.headers["X-Request-Id"]
+
+
+def test_client__unknown_field__cannot_be_given(sdk: Sdk) -> None:
+    with pytest.raises(TypeError, match="modle"):
+        sdk.models.ConversationIn(model="gpt-4o", modle="x")
 
 
 def test_client__read_key__may_not_write(make_sdk: Callable[[str], Sdk], tenant: Member) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+from django.conf import settings
 from rich.console import Console
 from rich.table import Table
 

@@ -117,7 +117,7 @@ def _codes() -> dict[str, set[int]]:
     found: dict[str, set[int]] = {}
     for node in _nodes():
         match node:
-            case ast.Call() if _name(node) in ("ApiError", "answer") and len(node.args) > 2:
+            case ast.Call() if _name(node) in ("ApiError", "answer", "limit_error") and len(node.args) > 2:
                 status, told = _constant(node.args[0]), _constant(node.args[1])
                 if isinstance(told, str):
                     found.setdefault(told, set()).update({status} if isinstance(status, int) else set())

@@ -1,4 +1,4 @@
-"""What PostgreSQL itself refuses, whatever Python does."""
+"""What PostgreSQL itself refuses, whatever Python does. (Over every table: tests/integration/isolation.)"""
 
 from __future__ import annotations
 
@@ -12,19 +12,6 @@ from compaction_service import checks
 from tenants.rls import quoted
 from tenants.scope import tenant_scope
 
-TENANT_TABLES = """
-select c.relname, c.relrowsecurity, c.relforcerowsecurity,
-       (select count(*) from pg_policy p where p.polrelid = c.oid)
-from pg_class c join pg_namespace n on n.oid = c.relnamespace
-where n.nspname = 'public' and c.relkind in ('r', 'p')
-  and (c.relname = 'tenants_tenant' or exists (
-    select from pg_attribute a where a.attrelid = c.oid and a.attname = 'tenant_id' and not a.attisdropped))
-"""
-DIRECTORIES = {
-    "compactions_turn",
-    "compactions_work",
-    "conversations_recount",
-}  # all rows while no tenant is set; they hold no text (docs/design.md)
 PLATFORM_ONLY = ["tenants_platformkey", "auth_user", "django_session", "django_admin_log"]
 
 
@@ -32,26 +19,6 @@ def _rows(query: str, *params: Any) -> list[Any]:
     with connection.cursor() as cursor:
         cursor.execute(query, params)
         return list(cursor.fetchall()) if cursor.description else [cursor.rowcount]
-
-
-def _tables() -> list[Any]:
-    # Owner's view of the catalog: the application role may not see what it has no rights on.
-    with connections["owner"].cursor() as cursor:
-        cursor.execute(TENANT_TABLES)
-        return list(cursor.fetchall())
-
-
-def test_tenant_tables__all_of_the_database__security_is_forced(db: None) -> None:
-    tables = _tables()
-    assert {"tenants_tenant", "tenants_apikey", "api_idempotency"} <= {row[0] for row in tables}
-    open_tables = [row for row in tables if row[1:] != (True, True, 2)]
-    assert open_tables == []
-
-
-def test_raw_sql__no_tenant_set__sees_no_row_of_any_tenant_table(tenant: Any) -> None:
-    for name, forced, *_ in _tables():
-        if forced and name not in DIRECTORIES:
-            assert _rows(f"select count(*) from {quoted(name)}") == [(0,)], name  # noqa: S608
 
 
 def test_raw_sql__another_tenant_set__sees_and_changes_none_of_the_first(tenant: Any, stranger: Any) -> None:
