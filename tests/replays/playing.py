@@ -21,7 +21,7 @@ from tests.transcripts import Transcript, asks, batches
 WINDOWS = (8_000, 32_000, 128_000)
 POLICIES = ("default", *PRESETS)
 MODELS = {"openai": "gpt-4o", "anthropic": "claude-sonnet-4-5"}
-GRAIN = 100  # an append has a hundredth of the window at least: so many contexts fill it
+GRAIN = 50  # an append has a fiftieth of the window at least: short steps go together
 ROUNDING = 10  # tokens by which two ways of adding up a context may differ
 
 
@@ -189,5 +189,5 @@ class _Run:
 
 
 def large(told: Transcript, window: int) -> bool:
-    """It may fill a quarter of the window: worth an append for every step."""
-    return len(json.dumps(told.messages)) > window
+    """It may cross a limit on its way, and is worth an append for every step."""
+    return len(json.dumps(told.messages)) > 3 * window
