@@ -10,6 +10,8 @@ from typing import Any
 from compaction_service.compactions.models import Compaction, Pass, Summary
 from compaction_service.conversations.models import Conversation, Message
 from compaction_service.engine import formats, jsontext
+from compaction_service.engine.formats.base import NO_RESULT
+from compaction_service.engine.types import Call
 from compaction_service.tokens.messages import Counter
 from tenants.scope import tenant_scope
 from tests.unit.engine.context_rules import openai_violations
@@ -20,14 +22,14 @@ def context_problems(context: Any, counter: Counter, *, reserve: int, system: An
     found = openai_violations(context["messages"])
     messages = context["messages"]
     meter = context["meter"]
-    roles = [message["role"] for message in messages]
     start = 0
     if system is not None:
         start = 1
-        if messages[0]["content"] != system or roles[0] != "system":
+        opening = system if isinstance(system, dict) else {"role": "system", "content": system}
+        if messages[0] != opening:
             found.append("the system message is not first")
-    if [m["content"] for m in messages if m["role"] == "system"].count(system) > 1:
-        found.append("the system message is there twice")
+        if messages.count(opening) > 1:
+            found.append("the system message is there twice")
     counted = (
         counter.system("openai", system)
         + (counter.tools("openai", context["tools"]) if context["tools"] else 0)
@@ -78,8 +80,11 @@ def bound_problems(log: Iterable[Any], counter: Counter, bound: int) -> list[str
     ]
 
 
-def audit(tenant_id: uuid.UUID, conversation_id: str, counter: Counter) -> list[str]:
-    """Differences between the running sums of a conversation and a fresh count of what its rows show."""
+def audit(tenant_id: uuid.UUID, conversation_id: str, counter: Counter, prefix: str = "") -> list[str]:
+    """Differences between the running sums of a conversation and a fresh count of what its rows show.
+
+    `prefix`: what the policy has summaries begin with.
+    """
     with tenant_scope(tenant_id):
         row = Conversation.objects.get(id=conversation_id)
         rows = list(Message.objects.filter(conversation_id=row.id).order_by("position"))
@@ -90,11 +95,12 @@ def audit(tenant_id: uuid.UUID, conversation_id: str, counter: Counter) -> list[
     expected = {
         "tail_tokens": sum(_shown(fmt, counter, one) for one in tail) + _pending(fmt, counter, tail),
         "carried_tokens": sum(_shown(fmt, counter, one) for one in carried),
-        "summary_tokens": sum(counter.message(row.format, fmt.summary_message(node.text, "")) for node in nodes),
-        "stored_tokens": sum(counter.message(row.format, json.loads(one.body)) for one in rows),
+        "summary_tokens": sum(counter.message(row.format, fmt.summary_message(node.text, prefix)) for node in nodes),
+        "stored_tokens": sum(counter.message(row.format, json.loads(one.body)) for one in rows)
+        + _opening(fmt, counter, rows[:1]),
         "message_count": sum(one.erased_at is None for one in rows),
         "shown_chars": sum(jsontext.chars(_body(fmt, one)) for one in (*carried, *tail))
-        + sum(jsontext.chars(fmt.summary_message(node.text, "")) for node in nodes),
+        + sum(jsontext.chars(fmt.summary_message(node.text, prefix)) for node in nodes),
         "last_position": len(rows),
         "turn_count": sum(one.request for one in rows),
     }
@@ -111,7 +117,13 @@ def _body(fmt: Any, row: Message) -> Any:
 
 
 def _shown(fmt: Any, counter: Counter, row: Message) -> int:
-    return counter.message(fmt.name, _body(fmt, row)) + row.extra_tokens
+    first = _opening(fmt, counter, [row]) if row.position == 1 else 0
+    return counter.message(fmt.name, _body(fmt, row)) + row.extra_tokens + first
+
+
+def _opening(fmt: Any, counter: Counter, rows: list[Message]) -> int:
+    """What a conversation's first message has to have before it."""
+    return sum(counter.message(fmt.name, shown) for one in rows if (shown := fmt.opening(json.loads(one.body))))
 
 
 def _pending(fmt: Any, counter: Counter, tail: list[Message]) -> int:
@@ -122,16 +134,7 @@ def _pending(fmt: Any, counter: Counter, tail: list[Message]) -> int:
             after = tail[index + 1 :]
             answered = [answer[0] for one in after for answer in one.answers]
             waiting = [call for call in row.calls if call[0] not in answered]
-            if waiting and any(not one.answers for one in after):
-                return sum(
-                    counter.message(fmt.name, {"role": "tool", "tool_call_id": call[0], "content": _no_result()})
-                    for call in waiting
-                )
+            if waiting and any(not one.answers or one.request for one in after):
+                return sum(counter.message(fmt.name, fmt.synthetic_result(Call(*call), NO_RESULT)) for call in waiting)
             return 0
     return 0
-
-
-def _no_result() -> str:
-    from compaction_service.engine.formats.base import NO_RESULT
-
-    return NO_RESULT

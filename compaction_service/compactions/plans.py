@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from compaction_service.compactions.models import Summary as Node
 from compaction_service.conversations.models import Conversation
@@ -15,6 +15,26 @@ from compaction_service.engine.types import Entry, Plan
 
 LEAST_BOUND = 64  # tokens: nothing can be said in less
 ROUNDING = 5  # tokens: each of the five parts of a meter is rounded up by itself
+
+
+@dataclass(frozen=True)
+class Unsaved:
+    """What an append changes and has not written yet: new messages, and masks and synthetic tokens by position."""
+
+    messages: Sequence[Entry] = ()
+    masks: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    abandoned: Mapping[int, int] = field(default_factory=dict)
+
+    def onto(self, stored: Shown) -> Shown:
+        """What is shown once it is written."""
+        return Shown(stored.carried, (*(self._changed(entry) for entry in stored.tail), *self.messages))
+
+    def _changed(self, entry: Entry) -> Entry:
+        if entry.position in self.masks:
+            entry = replace(entry, masked=self.masks[entry.position])
+        if entry.position in self.abandoned:
+            entry = replace(entry, abandoned=True, extra_tokens=self.abandoned[entry.position])
+        return entry
 
 
 @dataclass(frozen=True)
@@ -33,15 +53,15 @@ def plan_for(
     up_to: int | None = None,
     before: int | None = None,
     keep: bool = False,
-    appended: Sequence[Entry] = (),
+    unsaved: Unsaved | None = None,
 ) -> Planned:
     """What a compaction of the conversation would do now (semantics 5). Reads no bodies, changes nothing.
 
-    `keep`: take `up_to` as it is, for an apply that must cover what was planned and give up no more. `appended`:
-    messages at the end of the tail that are not stored yet.
+    `keep`: take `up_to` as it is, for an apply that must cover what was planned and give up no more. `unsaved`: what
+    the append that asks is about to write.
     """
     stored = shown_entries(conversation, bodies=False)
-    shown = Shown(stored.carried, (*stored.tail, *appended))
+    shown = stored if unsaved is None else unsaved.onto(stored)
     nodes = active_nodes(conversation)
     policy, limits = terms.policy, terms.limits
     chain_tokens, rolling = sum(node.tokens for node in nodes), rolls(policy.strategy)

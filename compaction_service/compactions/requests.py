@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from django.db import transaction
@@ -10,12 +9,11 @@ from django.db import transaction
 from compaction_service import logs
 from compaction_service.compactions import clock
 from compaction_service.compactions.models import Compaction, Status, Trigger, Work
-from compaction_service.compactions.plans import plan_for
+from compaction_service.compactions.plans import Unsaved, plan_for
 from compaction_service.compactions.wakeup import wake
 from compaction_service.conversations.models import CompactionState, Conversation
 from compaction_service.conversations.terms import Terms, breakdown, trigger_tokens
 from compaction_service.engine.policy import crossed
-from compaction_service.engine.types import Entry
 from compaction_service.ids import uuid7
 from compaction_service.routers import current_alias
 from tenants.scope import required_tenant
@@ -41,19 +39,19 @@ def automatic_trigger(conversation: Conversation, terms: Terms, *, at_rest: bool
 
 
 def automatic(
-    conversation: Conversation, terms: Terms, *, at_rest: bool, requested_by: str, appended: Sequence[Entry] = ()
+    conversation: Conversation, terms: Terms, *, at_rest: bool, requested_by: str, unsaved: Unsaved | None = None
 ) -> Compaction | None:
     """The compaction an append, a PATCH or the end of another one causes, marked live on the conversation, or None.
 
-    `appended`: the messages of the append, which are not stored yet.
+    `unsaved`: what the append changes.
     """
     trigger = automatic_trigger(conversation, terms, at_rest=at_rest)
-    if trigger is None or _gated(conversation, terms, appended):
+    if trigger is None or _gated(conversation, terms, unsaved):
         return None
     return start(conversation, terms, trigger, requested_by=requested_by)
 
 
-def _gated(conversation: Conversation, terms: Terms, appended: Sequence[Entry]) -> bool:
+def _gated(conversation: Conversation, terms: Terms, unsaved: Unsaved | None) -> bool:
     """After an end without success nothing is tried until more can be covered (semantics 4).
 
     No more can be covered than the tail holds, so rows are read only once that is enough.
@@ -61,7 +59,7 @@ def _gated(conversation: Conversation, terms: Terms, appended: Sequence[Entry]) 
     gate = conversation.retry_from_tokens
     if gate is None:
         return False
-    return conversation.tail_tokens < gate or _coverable(conversation, terms, appended) < gate
+    return conversation.tail_tokens < gate or _coverable(conversation, terms, unsaved) < gate
 
 
 def start(
@@ -104,6 +102,6 @@ def retry_gate(conversation: Conversation, terms: Terms) -> int:
     return _coverable(conversation, terms) + max(1, terms.raw(terms.limits.limit) // 10)
 
 
-def _coverable(conversation: Conversation, terms: Terms, appended: Sequence[Entry] = ()) -> int:
+def _coverable(conversation: Conversation, terms: Terms, unsaved: Unsaved | None = None) -> int:
     """Raw tokens of what a compaction would cover now; 0 where there is nothing."""
-    return plan_for(conversation, terms, appended=appended).plan.span_tokens
+    return plan_for(conversation, terms, unsaved=unsaved).plan.span_tokens

@@ -17,6 +17,7 @@ from django.utils import timezone
 from compaction_service.api.errors import ApiError
 from compaction_service.compactions import requests, tool_calls
 from compaction_service.compactions.models import Compaction
+from compaction_service.compactions.plans import Unsaved
 from compaction_service.compactions.services import join
 from compaction_service.conversations import calibration, masking, near_limit, quota, recounts, selectors
 from compaction_service.conversations.models import Conversation, Message
@@ -117,8 +118,9 @@ def append_once(conversation: Conversation, tenant: Tenant, batch: Batch) -> App
     conversation.version += 1
     crossing = near_limit.note(conversation, terms)
     asked = tool_calls.asked_for(conversation, fmt, drafts)
+    unsaved = Unsaved([entry_of_row(row) for row in rows], masks, extra)
     compaction = tool_calls.start(conversation, terms, asked) or requests.automatic(
-        conversation, terms, at_rest=admitted.rest, requested_by="append", appended=[entry_of_row(row) for row in rows]
+        conversation, terms, at_rest=admitted.rest, requested_by="append", unsaved=unsaved
     )
     live = conversation.compaction_live
 

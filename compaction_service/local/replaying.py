@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from compaction_service.local.api_client import Api
-from compaction_service.local.transcripts import JSON, Transcript, TranscriptError
-from compaction_service.local.validity import context_problems
+from compaction_service.local.transcripts import JSON, Transcript
+from compaction_service.local.validity import asks, context_problems
 
 WAIT_S = 60  # the longest the API lets a context wait for its compaction
 PATIENCE_S = 180  # for a compaction to end before a degraded context is taken: a worker may only be starting
 PAUSE_S = 1
-USUAL_MODEL = "gpt-4o"  # where neither the caller nor the record names one
+USUAL_MODEL = {"openai": "gpt-4o", "anthropic": "claude-sonnet-4-5"}  # where neither caller nor record names one
 ENABLED = {"enabled": True}  # automatic compaction is opt-in
 
 
@@ -90,7 +90,10 @@ class Report:
 
 
 def steps(messages: Sequence[JSON]) -> Iterator[list[JSON]]:
-    """The batches of one append each: every message by itself, but results of parallel calls together."""
+    """The batches of one append each: every message by itself, but results of parallel calls together.
+
+    Anthropic's are one message already.
+    """
     batch: list[JSON] = []
     for message in messages:
         if batch and not batch[-1]["role"] == message["role"] == "tool":
@@ -104,11 +107,7 @@ def steps(messages: Sequence[JSON]) -> Iterator[list[JSON]]:
 def replay(
     api: Api, transcript: Transcript, options: Options, watch: Callable[[Progress], None] = lambda _: None
 ) -> Report:
-    """Replay and report. Raises `ApiFailure`, and `TranscriptError` for a format that cannot be replayed."""
-    if transcript.format != "openai":
-        raise TranscriptError(
-            f"{transcript.id} is in {transcript.format} format: replay sends OpenAI messages so far, Anthropic is next."
-        )
+    """Replay and report. Raises `ApiFailure`."""
     started = time.monotonic()
     messages = transcript.messages[: options.limit]
     run = _Run(api, _create(api, transcript, options))
@@ -124,7 +123,8 @@ def _create(api: Api, transcript: Transcript, options: Options) -> JSON:
     return api.post(
         "conversations",
         {
-            "model": options.model or transcript.model or USUAL_MODEL,
+            "format": transcript.format,
+            "model": options.model or transcript.model or USUAL_MODEL[transcript.format],
             "system": transcript.system,
             "tools": transcript.tools,
             "context_window": options.window,
@@ -163,6 +163,7 @@ class _Run:
         live = context["compaction"]["id"] if context["compaction"] else None
         self.compactions.update([live] if live else [])
         self._version = context["context_version"]
+        due = self._request if self._must_show_request() else None
         self.readings.append(
             Reading(
                 turn=self.turns,
@@ -173,7 +174,7 @@ class _Run:
                 summaries=len(context["summaries"]),
                 compaction=live,
                 waited_s=round(time.monotonic() - before, 3),
-                problems=tuple(context_problems(context, self._request if self._must_show_request() else None)),
+                problems=tuple(context_problems(context, due, self.conversation["format"])),
             )
         )
 
@@ -191,7 +192,7 @@ class _Run:
         self._messages_tokens += sum(message["tokens"] for message in done["messages"])
         if done["compaction"]:
             self.compactions.add(done["compaction"]["id"])
-        if role == "user":
+        if asks(batch[-1]):
             self._request, self._answered = batch[-1], False
             self.turns += 1
         elif role == "assistant":

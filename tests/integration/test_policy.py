@@ -203,6 +203,24 @@ def test_gate__result_that_was_too_new_is_seen__tries_again_at_once(service: Ser
     assert service.context(path)["degraded"] is False
 
 
+def test_gate__open_call_is_abandoned_by_the_append__tries_again_at_once(service: Service) -> None:
+    """The append itself makes its exchange coverable: what it is about to write counts."""
+    path = service.create(context_window=2000, policy={"enabled": True, "keep_last_user_request": False})
+    call = {"id": "c1", "type": "function", "function": {"name": "bash", "arguments": "{}"}}
+    service.append(
+        path,
+        {"role": "assistant", "content": LINE * 150, "tool_calls": [call]},
+        {"role": "user", "content": "Never mind."},
+    )
+    service.work_off()
+    assert service.compactions(path)[-1]["reason"] == "protected"
+    assert service.context(path)["degraded"] is True
+    service.append(path, {"role": "assistant", "content": "As you wish."})
+    service.work_off()
+    assert service.compactions(path)[-1]["outcome"] == "applied"
+    assert service.context(path)["degraded"] is False
+
+
 def test_gate__after_a_revert__waits_for_growth(service: Service) -> None:
     path = service.create(context_window=4000, policy={"enabled": True})
     grow(service, path, 3400)

@@ -21,7 +21,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from tests.quality import chats, coding, facts, locomo
-from tests.transcripts import FOLDER, joined
+from tests.transcripts import FOLDER, transcript
 
 OUT = Path(__file__).parents[2] / ".data" / "bench-quality.json"
 FACT_SOURCES = {"tau_bench": 600, "locomo": 1200, "mtbench101": 600, "openhands": 300, "aider": 260, "swe_agent": 400}
@@ -82,7 +82,7 @@ def _coding() -> list[Figure]:
 
 
 def _chats() -> list[Figure]:
-    found = {name: chats.figures(chats.chats(joined(name, "openai").messages)) for name in chats.SOURCES}
+    found = {name: chats.figures(chats.chats(transcript(name).messages)) for name in chats.SOURCES}
     value = fmean(one["local"] for one in found.values())
     return [Figure("chat_local", value, "share", ">= 0.875", value >= 0.875, found)]
 
@@ -91,7 +91,7 @@ def _facts() -> list[Figure]:
     out = []
     for name, summarise in (("facts_extractive", facts.extractive), ("facts_model", facts.by_model)):
         found = {
-            source: facts.survival(joined(source, "openai", most).messages, summarise)
+            source: facts.survival(transcript(source, most).messages, summarise)
             for source, most in FACT_SOURCES.items()
         }
         out.append(Figure(name, fmean(one[-1] for one in found.values()), "share after six", "", None, found))

@@ -17,7 +17,7 @@ from tests.inprocess import Service
 from tests.integration.isolation.conftest import House
 
 # A session without a tenant (a worker looking for work) sees all rows of these: they hold no text (docs/design.md).
-DIRECTORIES = {"compactions_work", "conversations_recount"}
+DIRECTORIES = {"compactions_turn", "compactions_work", "conversations_recount"}
 DEFINER = """
 select p.proname, p.proconfig is not null and p.proconfig::text like '%search_path=pg_catalog%'
 from pg_proc p join pg_namespace n on n.oid = p.pronamespace

@@ -9,6 +9,7 @@ import sys
 import time
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import psutil  # type: ignore[import-untyped]
 import pytest
@@ -44,6 +45,31 @@ def test_replay__a_real_conversation__every_context_fits_and_the_chain_covers_it
     assert [node["state"] for node in report["summaries"]] == ["superseded"] * (len(applied) - 1) + ["active"]
     assert f"{len(applied)} applied of {len(report['compactions'])}" in out
     assert f"{live.base_url}/v1/conversations/{report['conversation']}/context" in out
+
+
+def test_replay__an_anthropic_conversation__every_context_fits_and_the_chain_covers_it(
+    live: Stack, tenant: Member, tmp_path: Path
+) -> None:
+    messages: list[Any] = []
+    for number in range(20):
+        use = {"type": "tool_use", "id": f"u{number}", "name": "bash", "input": {"command": f"cat part{number}.py"}}
+        result = {"type": "tool_result", "tool_use_id": use["id"], "content": f"value_{number} = {number}\n" * 120}
+        messages += [
+            {"role": "user", "content": f"What is in part {number}?"},
+            {"role": "assistant", "content": [{"type": "text", "text": "I look."}, use]},
+            {"role": "user", "content": [result]},
+            {"role": "assistant", "content": [{"type": "text", "text": f"It sets value_{number}. " * 20}]},
+        ]
+    talk = {"id": "parts", "format": "anthropic", "system": "Be brief.", "messages": messages}
+    (tmp_path / "talk.jsonl").write_text(json.dumps(talk))
+    file = tmp_path / "report.json"
+
+    replay(live, tenant, str(tmp_path / "talk.jsonl"), "--window=6000", "--json", str(file))
+    report = json.loads(file.read_text())
+    assert [one["problems"] for one in report["readings"] if one["problems"]] == []
+    assert report["problems"] == []
+    assert report["readings"][-1]["turn"] == 20
+    assert [one["outcome"] for one in report["compactions"]].count("applied") >= 1
 
 
 def test_replay__again__is_another_conversation(live: Stack, tenant: Member, tmp_path: Path) -> None:

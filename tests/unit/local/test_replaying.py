@@ -11,7 +11,7 @@ import pytest
 
 from compaction_service.local import replaying
 from compaction_service.local.api_client import Api, ApiFailure
-from compaction_service.local.transcripts import Transcript, TranscriptError
+from compaction_service.local.transcripts import Transcript
 
 USER = {"role": "user", "content": "Hi"}
 
@@ -29,16 +29,17 @@ def test_steps__parallel_results__are_one_append_and_every_other_message_its_own
     ]
 
 
-def test_replay__an_anthropic_transcript__is_refused_before_anything_is_sent() -> None:
-    def never(_request: httpx.Request) -> httpx.Response:
-        raise AssertionError
-
-    transcript = Transcript("talk", "anthropic", None, None, None, [USER])
+@pytest.mark.parametrize(("fmt", "model"), [("openai", "gpt-4o"), ("anthropic", "claude-sonnet-4-5")])
+def test_replay__of_either_format__creates_a_conversation_of_it(fmt: str, model: str) -> None:
+    seen: list[httpx.Request] = []
+    transcript = Transcript("talk", fmt, None, None, None, [USER])
     with (
-        Api("http://test/v1", "key", httpx.MockTransport(never)) as api,
-        pytest.raises(TranscriptError, match="Anthropic is next"),
+        Api("http://test/v1", "key", failing(httpx.Response(400, json={}), seen=seen)) as api,
+        pytest.raises(ApiFailure),
     ):
         replaying.replay(api, transcript, replaying.Options())
+    body = json.loads(seen[0].content)
+    assert (body["format"], body["model"]) == (fmt, model)
 
 
 def failing(*answers: httpx.Response | Exception, seen: list[httpx.Request]) -> httpx.MockTransport:

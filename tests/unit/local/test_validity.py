@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from compaction_service.local.validity import call_problems, context_problems
+import pytest
+
+from compaction_service.local.validity import asks, call_problems, context_problems, turn_problems
 
 USER = {"role": "user", "content": "Hi"}
 ANSWER = {"role": "assistant", "content": "Ho"}
@@ -51,3 +53,50 @@ def test_context_problems__everything_wrong__each_is_named() -> None:
 
 def test_context_problems__policy_lets_the_request_go__none() -> None:
     assert context_problems(context(messages=[ANSWER]), None) == []
+
+
+def block(kind: str, id_: str) -> dict[str, Any]:
+    return {"type": kind, "tool_use_id" if kind == "tool_result" else "id": id_}
+
+
+def turn(role: str, *content: Any) -> dict[str, Any]:
+    return {"role": role, "content": list(content)}
+
+
+TEXT = {"type": "text", "text": "And now?"}
+USES = turn("assistant", block("tool_use", "a"), block("tool_use", "b"))
+RESULTS = turn("user", block("tool_result", "b"), block("tool_result", "a"), TEXT)
+
+
+def test_turn_problems__calls_answered_first_in_the_next_turn__none() -> None:
+    assert turn_problems([USER, USES, RESULTS, turn("assistant", TEXT)]) == []
+
+
+@pytest.mark.parametrize(
+    ("messages", "problem"),
+    [
+        ([ANSWER], "message 0: follows another of assistant"),
+        ([USER, USER], "message 1: follows another of user"),
+        ([USER, turn("assistant")], "message 1: is empty"),
+        ([USER, ANSWER, turn("user", block("tool_result", "a"))], "message 2: a result without its call (a)"),
+        ([USER, USES, turn("user", TEXT, *RESULTS["content"])], "message 2: results after other content"),
+        ([USER, USES, turn("user", *RESULTS["content"][:1])], "message 2: comes before the result of a"),
+        ([USER, USES], "at the end: no result of a"),
+    ],
+)
+def test_turn_problems__a_broken_rule__is_named(messages: list[dict[str, Any]], problem: str) -> None:
+    assert problem in turn_problems(messages)
+
+
+def test_context_problems__request_merged_with_another_turn__is_there() -> None:
+    merged = turn("user", {"type": "text", "text": "Before"}, TEXT)
+    blank = {"type": "text", "text": " "}
+    assert context_problems(context(messages=[merged]), turn("user", blank, TEXT), "anthropic") == []
+    assert context_problems(context(messages=[merged]), USER, "anthropic") == ["the last user request is missing"]
+
+
+def test_asks__results_alone__are_no_request() -> None:
+    assert not asks(turn("user", *RESULTS["content"][:2]))
+    assert asks(RESULTS)
+    assert asks(USER)
+    assert not asks(ANSWER)
