@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from compaction_service.compactions.models import Compaction, Pass, Summary
 from compaction_service.conversations.models import Conversation, Message
 from compaction_service.engine import formats, jsontext
+from compaction_service.engine.formats.base import NO_RESULT, Format
+from compaction_service.engine.types import Call
 from compaction_service.tokens.messages import Counter
 from tenants.scope import tenant_scope
 from tests.unit.engine.context_rules import openai_violations
@@ -85,18 +88,21 @@ def audit(tenant_id: uuid.UUID, conversation_id: str, counter: Counter) -> list[
         rows = list(Message.objects.filter(conversation_id=row.id).order_by("position"))
         nodes = list(Summary.objects.filter(conversation_id=row.id, state="active").order_by("from_position"))
     fmt = formats.get(row.format)
-    tail = [one for one in rows if one.position > row.covered_to]
-    carried = [one for one in rows if one.position in row.carried]
+    standing = [one for one in rows if one.body]
+    originals = [one for one in standing if one.erased_at is None]
+    tail = [one for one in standing if one.position > row.covered_to]
+    carried = [one for one in standing if one.position in row.carried]
+    shown = _Shown(fmt, counter, row.thinking_to, standing[0].position if standing else 0)
     expected = {
-        "tail_tokens": sum(_shown(fmt, counter, one) for one in tail) + _pending(fmt, counter, tail),
-        "carried_tokens": sum(_shown(fmt, counter, one) for one in carried),
+        "tail_tokens": sum(map(shown.tokens, tail)) + _pending(fmt, counter, tail),
+        "carried_tokens": sum(map(shown.tokens, carried)),
         "summary_tokens": sum(counter.message(row.format, fmt.summary_message(node.text, "")) for node in nodes),
-        "stored_tokens": sum(counter.message(row.format, json.loads(one.body)) for one in rows),
-        "message_count": sum(one.erased_at is None for one in rows),
-        "shown_chars": sum(jsontext.chars(_body(fmt, one)) for one in (*carried, *tail))
+        "stored_tokens": sum(
+            counter.message(row.format, json.loads(one.body)) + shown.opening(one) for one in originals
+        ),
+        "message_count": len(originals),
+        "shown_chars": sum(jsontext.chars(shown.body(one)) for one in (*carried, *tail))
         + sum(jsontext.chars(fmt.summary_message(node.text, "")) for node in nodes),
-        "last_position": len(rows),
-        "turn_count": sum(one.request for one in rows),
     }
     return [
         f"{name} is {getattr(row, name)}, a recount {value}"
@@ -105,33 +111,39 @@ def audit(tenant_id: uuid.UUID, conversation_id: str, counter: Counter) -> list[
     ]
 
 
-def _body(fmt: Any, row: Message) -> Any:
-    body = json.loads(row.body)
-    return fmt.mask(body, row.masked, [answer[1] for answer in row.answers]) if row.masked else body
+@dataclass(frozen=True)
+class _Shown:
+    """Stored messages as a context shows them, each by itself."""
+
+    fmt: Format
+    counter: Counter
+    thinking_to: int
+    first: int
+
+    def body(self, row: Message) -> Any:
+        body = json.loads(row.body)
+        if row.position <= self.thinking_to and isinstance(body["content"], list):
+            body["content"] = [one for one in body["content"] if one["type"] not in ("thinking", "redacted_thinking")]
+        return self.fmt.mask(body, row.masked, [answer[1] for answer in row.answers]) if row.masked else body
+
+    def opening(self, row: Message) -> int:
+        """The first message is counted with what stands before it."""
+        opening = self.fmt.opening(json.loads(row.body)) if row.position == self.first else None
+        return 0 if opening is None else self.counter.message(self.fmt.name, opening)
+
+    def tokens(self, row: Message) -> int:
+        return self.counter.message(self.fmt.name, self.body(row)) + row.extra_tokens + self.opening(row)
 
 
-def _shown(fmt: Any, counter: Counter, row: Message) -> int:
-    return counter.message(fmt.name, _body(fmt, row)) + row.extra_tokens
-
-
-def _pending(fmt: Any, counter: Counter, tail: list[Message]) -> int:
-    """Synthetic results of calls that are open though other messages follow."""
+def _pending(fmt: Format, counter: Counter, tail: list[Message]) -> int:
+    """Synthetic results of calls that are open though something that is no result of theirs follows."""
     for index in range(len(tail) - 1, -1, -1):
         row = tail[index]
         if row.calls and not row.abandoned:
             after = tail[index + 1 :]
             answered = [answer[0] for one in after for answer in one.answers]
             waiting = [call for call in row.calls if call[0] not in answered]
-            if waiting and any(not one.answers for one in after):
-                return sum(
-                    counter.message(fmt.name, {"role": "tool", "tool_call_id": call[0], "content": _no_result()})
-                    for call in waiting
-                )
+            if waiting and any(not one.answers or one.request for one in after):
+                return sum(counter.message(fmt.name, fmt.synthetic_result(Call(*call), NO_RESULT)) for call in waiting)
             return 0
     return 0
-
-
-def _no_result() -> str:
-    from compaction_service.engine.formats.base import NO_RESULT
-
-    return NO_RESULT

@@ -57,6 +57,9 @@ class Entry:
     chars: int = 0
     extra_tokens: int = 0  # synthetic results shown for its abandoned calls
     masked: tuple[int, ...] = ()  # indices into facts.answers shown as placeholders
+    thinking_tokens: int = 0  # saved by leaving its thinking out
+    thinking_chars: int = 0
+    thoughtless: bool = False  # its thinking is left out
     pinned: bool = False
     abandoned: bool = False
     body: JSON = field(default=None, compare=False)
@@ -64,13 +67,17 @@ class Entry:
     @property
     def shown_tokens(self) -> int:
         """Raw tokens of this message as a context shows it."""
-        if not self.masked:
-            return self.tokens + self.extra_tokens
-        return self.tokens + self.extra_tokens - sum(self.facts.answers[i].saving for i in self.masked)
+        tokens = self.tokens + self.extra_tokens - (self.thinking_tokens if self.thoughtless else 0)
+        return tokens - sum(self.facts.answers[i].saving for i in self.masked) if self.masked else tokens
 
     @property
     def shown_chars(self) -> int:
-        return self.chars - sum(self.facts.answers[i].saving_chars for i in self.masked)
+        chars = self.chars - (self.thinking_chars if self.thoughtless else 0)
+        return chars - sum(self.facts.answers[i].saving_chars for i in self.masked)
+
+    def without_thinking(self) -> Entry:
+        """The same message with its thinking left out."""
+        return replace(self, thoughtless=True) if self.thinking_tokens and not self.thoughtless else self
 
     def mask_all(self) -> Entry:
         """The same message with every result that saves something masked."""

@@ -12,6 +12,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from compaction_service.engine.formats.anthropic_checks import SERVER_CALLS, THINKING
+from compaction_service.engine.formats.anthropic_ids import distinct
 from compaction_service.engine.types import JSON
 
 # What the user says before an assistant that speaks first: the API has refused such conversations.
@@ -35,10 +36,16 @@ _Turn = tuple[JSON, tuple[int, ...]]
 
 
 def arrange(messages: Sequence[JSON], origins: Sequence[tuple[int, ...]]) -> tuple[list[JSON], list[tuple[int, ...]]]:
-    """User and assistant turns that alternate, the user's first; each turn's results before its other blocks.
+    """The messages as turns, every call of them with an id of its own.
 
     A message that needs no change is passed on by reference.
     """
+    turns, places = merge(messages, origins)
+    return distinct(turns), places
+
+
+def merge(messages: Sequence[JSON], origins: Sequence[tuple[int, ...]]) -> tuple[list[JSON], list[tuple[int, ...]]]:
+    """User and assistant turns that alternate, the user's first; each turn's results before its other blocks."""
     pieces = (
         _Piece(message, content, origin)
         for message, origin in zip(messages, origins, strict=True)
