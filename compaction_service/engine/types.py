@@ -7,7 +7,7 @@ raw counts of the base encoding (docs/design.md); chars are lengths of compact, 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 JSON = Any  # a provider's object, as json.loads gives it
 
@@ -67,7 +67,9 @@ class Entry:
     @property
     def shown_tokens(self) -> int:
         """Raw tokens of this message as a context shows it."""
-        tokens = self.tokens + self.extra_tokens - (self.thinking_tokens if self.thoughtless else 0)
+        tokens = self.tokens + self.extra_tokens
+        if self.thoughtless:
+            tokens -= self.thinking_tokens
         return tokens - sum(self.facts.answers[i].saving for i in self.masked) if self.masked else tokens
 
     @property
@@ -94,8 +96,7 @@ class OpenCall:
     position: int
 
 
-@dataclass(frozen=True, slots=True)
-class Exchange:
+class Exchange(NamedTuple):
     """The smallest unit that may be cut off: entries[start:end] of the live messages (semantics 1)."""
 
     start: int

@@ -20,15 +20,27 @@ def distinct(turns: Sequence[JSON]) -> list[JSON]:
     The first call with an id keeps it, so an append changes nothing before it. Turns are passed on by reference where
     nothing changes.
     """
+    ids = [
+        block["id"]
+        for turn in turns
+        if turn["role"] == "assistant" and not isinstance(turn["content"], str)
+        for block in turn["content"]
+        if block["type"] == "tool_use"
+    ]
+    if len(set(ids)) == len(ids) and not _OTHER.search("".join(ids)):
+        return list(turns)  # nearly every context
     taken: set[str] = set()
-    names: dict[str, str] = {}  # of the calls of the newest assistant turn: as stored -> as shown
+    names: dict[str, str] = {}  # of calls of the newest assistant turn: as stored -> as shown, where that differs
     shown: list[JSON] = []
     for turn in turns:
         content = turn["content"]
         if isinstance(content, str):
             shown.append(turn)
         elif turn["role"] == "assistant":
-            names = {block["id"]: _free(block["id"], taken) for block in content if block["type"] == "tool_use"}
+            names = {}
+            for block in content:
+                if block["type"] == "tool_use" and (free := _free(block["id"], taken)) != block["id"]:
+                    names[block["id"]] = free
             shown.append(_renamed(turn, "id", names))
         else:
             shown.append(_renamed(turn, "tool_use_id", names))
@@ -50,12 +62,10 @@ def _free(id_: str, taken: set[str]) -> str:
 
 
 def _renamed(turn: JSON, key: str, names: dict[str, str]) -> JSON:
-    if all(old == new for old, new in names.items()):
+    if not names:
         return turn
     content = [
-        {**block, key: names[block[key]]}
-        if block["type"] in ("tool_use", "tool_result") and names.get(block[key], block[key]) != block[key]
-        else block
+        {**block, key: names.get(block[key], block[key])} if block["type"] in ("tool_use", "tool_result") else block
         for block in turn["content"]
     ]
     return {**turn, "content": content}
