@@ -61,19 +61,23 @@ def chain_problems(tenant_id: uuid.UUID, conversation_id: str, *, forked: bool =
     with tenant_scope(tenant_id):
         row = Conversation.objects.get(id=conversation_id)
         nodes = list(Summary.objects.filter(conversation_id=row.id, state="active").order_by("from_position"))
-        found = []
-        end = 0
-        for node in nodes:
-            if node.from_position != end + 1:
-                found.append(f"the node over {node.from_position}..{node.to_position} follows {end}")
-            end = node.to_position
-        if end != row.covered_to:
-            found.append(f"nodes end at {end}, coverage at {row.covered_to}")
-        positions = list(Message.objects.filter(conversation_id=row.id).values_list("position", flat=True))
-        if not forked and sorted(positions) != list(range(1, row.last_position + 1)):
+        found: list[str] = []
+        rows = Message.objects.filter(conversation_id=row.id)
+        positions = list(rows.order_by("position").values_list("position", flat=True))
+        standing = set(rows.exclude(body="").values_list("position", flat=True))
+        covered = [p for node in nodes for p in range(node.from_position, node.to_position + 1)]
+        if len(set(covered)) < len(covered):
+            found.append("nodes overlap")
+        if lost := {p for p in standing if p <= row.covered_to} - set(covered):
+            found.append(f"covered by no node: {sorted(lost)[:20]}")
+        if nodes and nodes[-1].to_position != row.covered_to:
+            found.append(f"nodes end at {nodes[-1].to_position}, coverage at {row.covered_to}")
+        if row.covered_to and not nodes:
+            found.append(f"coverage to {row.covered_to} without a node")
+        if not forked and positions != list(range(1, row.last_position + 1)):
             found.append("positions have holes")
         read = set(_read(row))
-        if not forked and (unread := set(range(1, row.covered_to + 1)) - read):
+        if not forked and (unread := {p for p in standing if p <= row.covered_to} - read):
             found.append(f"covered but never read: {sorted(unread)[:20]}")
         return found
 
