@@ -5,61 +5,79 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from compaction_service.compactions.models import Compaction, Pass, Summary
 from compaction_service.conversations.models import Conversation, Message
 from compaction_service.engine import formats, jsontext
-from compaction_service.engine.formats.base import NO_RESULT
+from compaction_service.engine.formats.base import NO_RESULT, Format
 from compaction_service.engine.types import Call
 from compaction_service.tokens.messages import Counter
 from tenants.scope import tenant_scope
 from tests.unit.engine.context_rules import openai_violations
+from tests.unit.engine.context_rules_anthropic import anthropic_violations
 
 
-def context_problems(context: Any, counter: Counter, *, reserve: int, system: Any, factor: float = 1.0) -> list[str]:
-    """What is wrong with a context of an exactly counted OpenAI conversation."""
-    found = openai_violations(context["messages"])
-    messages = context["messages"]
-    meter = context["meter"]
-    start = 0
-    if system is not None:
-        start = 1
+def context_problems(
+    context: Any,
+    counter: Counter,
+    *,
+    reserve: int,
+    system: Any,
+    format: str = "openai",  # noqa: A002
+) -> list[str]:
+    """What is wrong with a context that is counted by the model's own factor."""
+    messages, meter = context["messages"], context["meter"]
+    if format == "openai":
+        found = openai_violations(messages)
         opening = system if isinstance(system, dict) else {"role": "system", "content": system}
-        if messages[0] != opening:
-            found.append("the system message is not first")
-        if messages.count(opening) > 1:
-            found.append("the system message is there twice")
-    counted = (
-        counter.system("openai", system)
-        + (counter.tools("openai", context["tools"]) if context["tools"] else 0)
-        + sum(counter.message("openai", message) for message in messages[start:])
-    )
-    if factor == 1.0 and meter["tokens"] != counted:
+        if system is not None and (messages[0] != opening or messages.count(opening) > 1):
+            found.append("the system message is not there once, first")
+        messages = messages[0 if system is None else 1 :]
+    else:
+        found = anthropic_violations(messages, context["system"])
+        if context["system"] != system:
+            found.append("another system")
+    parts = [
+        counter.system(format, system),
+        counter.tools(format, context["tools"]) if context["tools"] else 0,
+        sum(counter.message(format, message) for message in messages),
+    ]
+    counted = sum(parts) * counter.factor
+    # Anthropic turns are merged, so that they cost less than their messages; parts are rounded up each.
+    if meter["tokens"] < counted or (counter.method == "exact" and format == "openai" and meter["tokens"] != counted):
         found.append(f"the meter says {meter['tokens']}, a recount {counted}: {meter['breakdown']}")
-    if not context["fits"] or counted > meter["window"] - reserve:
-        found.append(f"{counted} tokens do not fit in {meter['window']} - {reserve}")
+    if not context["fits"] or meter["tokens"] > meter["window"] - reserve:
+        found.append(f"{meter['tokens']} tokens do not fit in {meter['window']} - {reserve}")
     return found
 
 
-def chain_problems(tenant_id: uuid.UUID, conversation_id: str) -> list[str]:
-    """Invariant 1 and the chain: coverage contiguous and disjoint, everything covered was read, bounds held."""
+def chain_problems(tenant_id: uuid.UUID, conversation_id: str, *, forked: bool = False) -> list[str]:
+    """Invariant 1 and the chain: coverage contiguous and disjoint, everything covered was read.
+
+    `forked`: erased messages were not copied, nor the passes that read the others.
+    """
     with tenant_scope(tenant_id):
         row = Conversation.objects.get(id=conversation_id)
         nodes = list(Summary.objects.filter(conversation_id=row.id, state="active").order_by("from_position"))
-        found = []
-        end = 0
-        for node in nodes:
-            if node.from_position != end + 1:
-                found.append(f"the node over {node.from_position}..{node.to_position} follows {end}")
-            end = node.to_position
-        if end != row.covered_to:
-            found.append(f"nodes end at {end}, coverage at {row.covered_to}")
-        positions = list(Message.objects.filter(conversation_id=row.id).values_list("position", flat=True))
-        if sorted(positions) != list(range(1, row.last_position + 1)):
+        found: list[str] = []
+        rows = Message.objects.filter(conversation_id=row.id)
+        positions = list(rows.order_by("position").values_list("position", flat=True))
+        standing = set(rows.exclude(body="").values_list("position", flat=True))
+        covered = [p for node in nodes for p in range(node.from_position, node.to_position + 1)]
+        if len(set(covered)) < len(covered):
+            found.append("nodes overlap")
+        if lost := {p for p in standing if p <= row.covered_to} - set(covered):
+            found.append(f"covered by no node: {sorted(lost)[:20]}")
+        if nodes and nodes[-1].to_position != row.covered_to:
+            found.append(f"nodes end at {nodes[-1].to_position}, coverage at {row.covered_to}")
+        if row.covered_to and not nodes:
+            found.append(f"coverage to {row.covered_to} without a node")
+        if not forked and positions != list(range(1, row.last_position + 1)):
             found.append("positions have holes")
         read = set(_read(row))
-        if unread := set(range(1, row.covered_to + 1)) - read:
+        if not forked and (unread := {p for p in standing if p <= row.covered_to} - read):
             found.append(f"covered but never read: {sorted(unread)[:20]}")
         return found
 
@@ -90,19 +108,21 @@ def audit(tenant_id: uuid.UUID, conversation_id: str, counter: Counter, prefix: 
         rows = list(Message.objects.filter(conversation_id=row.id).order_by("position"))
         nodes = list(Summary.objects.filter(conversation_id=row.id, state="active").order_by("from_position"))
     fmt = formats.get(row.format)
-    tail = [one for one in rows if one.position > row.covered_to]
-    carried = [one for one in rows if one.position in row.carried]
+    standing = [one for one in rows if one.body]
+    originals = [one for one in standing if one.erased_at is None]
+    tail = [one for one in standing if one.position > row.covered_to]
+    carried = [one for one in standing if one.position in row.carried]
+    shown = _Shown(fmt, counter, row.thinking_to, standing[0].position if standing else 0)
     expected = {
-        "tail_tokens": sum(_shown(fmt, counter, one) for one in tail) + _pending(fmt, counter, tail),
-        "carried_tokens": sum(_shown(fmt, counter, one) for one in carried),
+        "tail_tokens": sum(map(shown.tokens, tail)) + _pending(fmt, counter, tail),
+        "carried_tokens": sum(map(shown.tokens, carried)),
         "summary_tokens": sum(counter.message(row.format, fmt.summary_message(node.text, prefix)) for node in nodes),
-        "stored_tokens": sum(counter.message(row.format, json.loads(one.body)) for one in rows)
-        + _opening(fmt, counter, rows[:1]),
-        "message_count": sum(one.erased_at is None for one in rows),
-        "shown_chars": sum(jsontext.chars(_body(fmt, one)) for one in (*carried, *tail))
+        "stored_tokens": sum(
+            counter.message(row.format, json.loads(one.body)) + shown.opening(one) for one in originals
+        ),
+        "message_count": len(originals),
+        "shown_chars": sum(jsontext.chars(shown.body(one)) for one in (*carried, *tail))
         + sum(jsontext.chars(fmt.summary_message(node.text, prefix)) for node in nodes),
-        "last_position": len(rows),
-        "turn_count": sum(one.request for one in rows),
     }
     return [
         f"{name} is {getattr(row, name)}, a recount {value}"
@@ -111,23 +131,32 @@ def audit(tenant_id: uuid.UUID, conversation_id: str, counter: Counter, prefix: 
     ]
 
 
-def _body(fmt: Any, row: Message) -> Any:
-    body = json.loads(row.body)
-    return fmt.mask(body, row.masked, [answer[1] for answer in row.answers]) if row.masked else body
+@dataclass(frozen=True)
+class _Shown:
+    """Stored messages as a context shows them, each by itself."""
+
+    fmt: Format
+    counter: Counter
+    thinking_to: int
+    first: int
+
+    def body(self, row: Message) -> Any:
+        body = json.loads(row.body)
+        if row.position <= self.thinking_to and isinstance(body["content"], list):
+            body["content"] = [one for one in body["content"] if one["type"] not in ("thinking", "redacted_thinking")]
+        return self.fmt.mask(body, row.masked, [answer[1] for answer in row.answers]) if row.masked else body
+
+    def opening(self, row: Message) -> int:
+        """The first message is counted with what stands before it."""
+        opening = self.fmt.opening(json.loads(row.body)) if row.position == self.first else None
+        return 0 if opening is None else self.counter.message(self.fmt.name, opening)
+
+    def tokens(self, row: Message) -> int:
+        return self.counter.message(self.fmt.name, self.body(row)) + row.extra_tokens + self.opening(row)
 
 
-def _shown(fmt: Any, counter: Counter, row: Message) -> int:
-    first = _opening(fmt, counter, [row]) if row.position == 1 else 0
-    return counter.message(fmt.name, _body(fmt, row)) + row.extra_tokens + first
-
-
-def _opening(fmt: Any, counter: Counter, rows: list[Message]) -> int:
-    """What a conversation's first message has to have before it."""
-    return sum(counter.message(fmt.name, shown) for one in rows if (shown := fmt.opening(json.loads(one.body))))
-
-
-def _pending(fmt: Any, counter: Counter, tail: list[Message]) -> int:
-    """Synthetic results of calls that are open though other messages follow."""
+def _pending(fmt: Format, counter: Counter, tail: list[Message]) -> int:
+    """Synthetic results of calls that are open though something that is no result of theirs follows."""
     for index in range(len(tail) - 1, -1, -1):
         row = tail[index]
         if row.calls and not row.abandoned:

@@ -13,6 +13,7 @@ from compaction_service.compactions.plans import Planned, plan_for
 from compaction_service.compactions.spans import input_hash
 from compaction_service.compactions.starting import job_terms
 from compaction_service.compactions.steps import Final
+from compaction_service.conversations import thinking
 from compaction_service.conversations.models import Conversation
 from compaction_service.conversations.state import measure
 from compaction_service.conversations.terms import Terms, breakdown
@@ -37,7 +38,11 @@ def apply(compaction: Compaction, chain: Chain) -> None:
         end(compaction, conversation, Outcome.STALE, "span_changed")
         return
     before = breakdown(conversation, terms)
-    undo = {"covered_to": conversation.covered_to, "carried": conversation.carried}
+    undo = {
+        "covered_to": conversation.covered_to,
+        "carried": conversation.carried,
+        "thinking": [conversation.thinking_to, conversation.last_position, conversation.version],
+    }
     _cover(conversation, planned, chain)
     after = breakdown(conversation, terms)
     compaction.context_before = {"tokens": sum(before.values()), "breakdown": before}
@@ -58,6 +63,7 @@ def _cover(conversation: Conversation, planned: Planned, chain: Chain) -> None:
     carried = set(planned.plan.carried)
     conversation.covered_to = chain.links[-1].to_position
     conversation.carried = list(planned.plan.carried)
+    thinking.prefix_changed(conversation)
     entries = (*planned.shown.carried, *planned.shown.tail)
     measure(
         conversation,

@@ -94,7 +94,7 @@ class Compaction(TenantModel):
     carried = ArrayField(models.PositiveIntegerField(), default=list)
     input_hash = models.BinaryField(max_length=32, null=True)
     work = models.JSONField(default=dict)  # engine-facing progress: models left, chunk budget
-    undo = models.JSONField(null=True)  # what a revert restores: covered_to and carried of before
+    undo = models.JSONField(null=True)  # what a revert restores: covered_to, carried, thinking of before
 
     model = models.CharField(max_length=255, blank=True, default="")
     method = models.CharField(max_length=10, choices=Method, blank=True, default="")

@@ -9,7 +9,7 @@ from django.utils import timezone
 from compaction_service.api.errors import ApiError
 from compaction_service.compactions import requests
 from compaction_service.compactions.models import Compaction, NodeState, Outcome, Summary
-from compaction_service.conversations import near_limit
+from compaction_service.conversations import near_limit, thinking
 from compaction_service.conversations.models import Conversation
 from compaction_service.conversations.selectors import active_nodes, shown_entries
 from compaction_service.conversations.state import commit, measure
@@ -82,6 +82,7 @@ def _uncover(conversation: Conversation, compaction: Compaction) -> None:
     pinned = _pinned_exchanges(conversation, undo["covered_to"])
     conversation.covered_to = undo["covered_to"]
     conversation.carried = sorted({*undo["carried"], *pinned})
+    thinking.prefix_restored(conversation, *undo.get("thinking", (0, -1, -1)))
     shown = shown_entries(conversation, bodies=False)
     measure(conversation, shown.carried, shown.tail, active_nodes(conversation))
 

@@ -19,7 +19,7 @@ from compaction_service.compactions import requests, tool_calls
 from compaction_service.compactions.models import Compaction
 from compaction_service.compactions.plans import Unsaved
 from compaction_service.compactions.services import join
-from compaction_service.conversations import calibration, masking, near_limit, quota, recounts, selectors
+from compaction_service.conversations import calibration, masking, near_limit, quota, recounts, selectors, thinking
 from compaction_service.conversations.models import Conversation, Message
 from compaction_service.conversations.rows import (
     Details,
@@ -114,7 +114,10 @@ def append_once(conversation: Conversation, tenant: Tenant, batch: Batch) -> App
     rows = _rows(conversation, terms, fmt, admitted, drafts, batch.details(first))
     quota.check_tokens(tenant, sum(row.tokens for row in rows))
     extra = _abandon(conversation, terms, fmt, admitted, rows)
+    thinking.appended(conversation, rows, batch.request.context_version)
     masks = masking.forward(conversation, terms, rows)
+    if masks:
+        thinking.leave_out(conversation, rows)
     conversation.version += 1
     crossing = near_limit.note(conversation, terms)
     asked = tool_calls.asked_for(conversation, fmt, drafts)
@@ -197,10 +200,14 @@ def _rows(
     """The new messages' rows, with the conversation's sums moved on by them."""
     now: datetime = timezone.now()
     rows: list[Message] = []
+    # What stands of erased messages is no message, but it is shown.
+    begun = conversation.message_count or (
+        conversation.last_position and selectors.messages_of(conversation.id).exists()
+    )
     for facts, made, detail in zip(admitted.facts, drafts, details, strict=True):
         conversation.last_position += 1
         conversation.turn_count += facts.request
-        counted = made if rows or conversation.message_count else with_opening(fmt, terms.counter, made)
+        counted = made if rows or begun else with_opening(fmt, terms.counter, made)
         rows.append(
             message_of(
                 conversation=conversation,

@@ -110,6 +110,7 @@ def context_read(conversation: Conversation, terms: Terms, parts: Parts, target:
             synthetic_tokens=synthetic,
             count=terms.counter.text,
             extract=partial(_extract, fmt, terms),
+            keeps_thinking=not fmt.binds_thinking(terms.model),
         )
         parts, degraded = _counted(fmt, terms, parts, fitted.parts), fitted.degraded
         raw = part_tokens(

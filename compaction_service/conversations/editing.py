@@ -18,6 +18,7 @@ from compaction_service.api import idempotency
 from compaction_service.api.errors import ApiError
 from compaction_service.compactions import requests, staling
 from compaction_service.compactions.models import Compaction
+from compaction_service.conversations import near_limit, thinking
 from compaction_service.conversations.models import Conversation, Message
 from compaction_service.conversations.recounting import count_first, masks_again, recount
 from compaction_service.conversations.rows import draft, with_savings
@@ -37,6 +38,8 @@ NOTHING: dict[str, Any] = {
     "tokens": 0,
     "chars": 0,
     "extra_tokens": 0,
+    "thinking_tokens": 0,
+    "thinking_chars": 0,
     "masked": [],
     "pinned": False,
     "abandoned": False,
@@ -130,7 +133,9 @@ def _settle(conversation: Conversation, terms: Terms, gone: _Gone, counts: dict[
     """
     covered_to = conversation.covered_to
     counts |= {"summaries": staling.nodes_stale(conversation, gone.first, gone.last)}
-    count_first(conversation, terms)
+    if conversation.covered_to < covered_to or gone.last < conversation.last_position:
+        thinking.prefix_changed(conversation)
+    count_first(conversation, terms.counter)
     recount(conversation, terms)
     if conversation.covered_to < covered_to:
         masks_again(conversation)
@@ -139,8 +144,11 @@ def _settle(conversation: Conversation, terms: Terms, gone: _Gone, counts: dict[
     if not staling.run_stop(conversation, gone.first):
         at_rest = Ledger.from_dict(conversation.ledger).rest
         compaction = requests.automatic(conversation, terms, at_rest=at_rest, requested_by="edit")
+        crossing = near_limit.note(conversation, terms)
         if not commit(conversation):
             raise RuntimeError("a locked conversation changed under its lock")
+        if crossing:
+            near_limit.announce(conversation)
         if compaction is not None:
             requests.enqueue(compaction)
     counts["compactions"] = staling.texts_erase(conversation, gone.first)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from compaction_service.api.errors import ApiError
+from compaction_service.conversations import near_limit, thinking
 from compaction_service.conversations.models import Conversation, Message
 from compaction_service.conversations.rows import entry_of_row
 from compaction_service.conversations.selectors import (
@@ -49,8 +50,11 @@ def flags_set(*, tenant: Tenant, ref: str, position: int, changes: Mapping[str, 
         if position <= conversation.covered_to:
             _carry(conversation, terms, position)
     conversation.version += 1
+    crossing = near_limit.note(conversation, terms)
     if not commit(conversation):
         raise RuntimeError("a locked conversation changed under its lock")
+    if crossing:
+        near_limit.announce(conversation)
     return message
 
 
@@ -74,13 +78,17 @@ def _unmask(conversation: Conversation, message: Message) -> None:
     if message.position > conversation.covered_to:
         conversation.tail_tokens += sum(answers[index].saving for index in masked)
         conversation.shown_chars += sum(answers[index].saving_chars for index in masked)
+        thinking.leave_out(conversation)
 
 
 def _carry(conversation: Conversation, terms: Terms, position: int) -> None:
     """Show or hide the exchange of a covered message after its pin changed (semantics 1, carried)."""
     exchange = exchange_of(conversation, position)
     requests = _kept_requests(conversation, terms)
-    conversation.carried = list(carried_after_pin(conversation.carried, exchange, requests=requests))
+    carried = list(carried_after_pin(conversation.carried, exchange, requests=requests))
+    if carried != conversation.carried:
+        conversation.carried = carried
+        thinking.prefix_changed(conversation)
     shown = shown_entries(conversation, bodies=False)
     nodes = active_nodes(conversation)
     measure(conversation, shown.carried, shown.tail, nodes)

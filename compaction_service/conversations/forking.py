@@ -10,7 +10,7 @@ from django.db.models import Sum
 from compaction_service.compactions import requests
 from compaction_service.compactions.models import Compaction
 from compaction_service.compactions.models import Summary as Node
-from compaction_service.conversations import quota
+from compaction_service.conversations import near_limit, quota, thinking
 from compaction_service.conversations.appending import Appended
 from compaction_service.conversations.editing import check_position, turn_at
 from compaction_service.conversations.models import Conversation, Message
@@ -53,6 +53,7 @@ def conversation_fork(*, tenant: Tenant, ref: str, position: int, external_id: s
         covered_to=covered_to,
         carried=[one for one in source.carried if one <= covered_to],
         masked_to=source.masked_to,
+        thinking_to=min(source.thinking_to, position),
         ledger=Ledger().as_dict(),
         **{name: getattr(source, name) for name in COPIED},
     )
@@ -65,12 +66,17 @@ def conversation_fork(*, tenant: Tenant, ref: str, position: int, external_id: s
     fork.message_count = originals.count()
     fork.stored_tokens = originals.aggregate(tokens=Sum("tokens"))["tokens"] or 0
     terms = terms_of(fork, tenant.policy)
+    if covered_to < source.covered_to:
+        thinking.prefix_changed(fork)
     recount(fork, terms)
     masks_again(fork)
     at_rest = Ledger.from_dict(fork.ledger).rest
     compaction = requests.automatic(fork, terms, at_rest=at_rest, requested_by="service")
+    crossing = near_limit.note(fork, terms)
     if not commit(fork):
         raise RuntimeError("nobody else can have seen this conversation")
+    if crossing:
+        near_limit.announce(fork)
     if compaction is not None:
         requests.enqueue(compaction)
     return Appended(fork, terms, [], compaction)

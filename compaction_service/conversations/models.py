@@ -62,6 +62,10 @@ class Conversation(TenantModel):
     stored_tokens = models.PositiveBigIntegerField(default=0)  # of all originals
 
     masked_to = models.PositiveIntegerField(default=0)
+    # Signed thinking: what stood before it up to this position, and in contexts of this version or older ones, is not
+    # what is shown now (conversations/thinking.py).
+    thinking_to = models.PositiveIntegerField(default=0)
+    thinking_version = models.PositiveBigIntegerField(default=0)
     mask_pending = models.PositiveIntegerField(default=0)  # raw tokens that masking after the watermark could reclaim
 
     compaction_state = models.CharField(max_length=8, choices=CompactionState, default=CompactionState.IDLE)
@@ -122,6 +126,8 @@ class Message(TenantModel):
     tokens = models.PositiveIntegerField()  # raw
     chars = models.PositiveIntegerField()
     extra_tokens = models.PositiveIntegerField(default=0)  # synthetic results of abandoned calls
+    thinking_tokens = models.PositiveIntegerField(default=0)  # saved by leaving its thinking out
+    thinking_chars = models.PositiveIntegerField(default=0)
     masked = ArrayField(models.PositiveSmallIntegerField(), default=list)  # indices into answers
     pinned = models.BooleanField(default=False)
     abandoned = models.BooleanField(default=False)

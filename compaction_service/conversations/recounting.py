@@ -13,6 +13,7 @@ from compaction_service.engine import formats, jsontext
 from compaction_service.engine.admit import ledger_of
 from compaction_service.engine.exchanges import pair
 from compaction_service.engine.types import Entry
+from compaction_service.tokens.messages import Counter
 
 
 def recount(conversation: Conversation, terms: Terms) -> None:
@@ -35,8 +36,8 @@ def recount(conversation: Conversation, terms: Terms) -> None:
     measure(conversation, shown.carried, shown.tail, active_nodes(conversation))
 
 
-def count_first(conversation: Conversation, terms: Terms) -> None:
-    """Count the first message with what its format shows before it, where an erasure made another one the first."""
+def count_first(conversation: Conversation, counter: Counter) -> None:
+    """Count the first message with what its format shows before it: an erasure may have made another one the first."""
     fmt = formats.get(conversation.format)
     first = messages_of(conversation.id).order_by("position").first()
     if first is None:
@@ -45,7 +46,7 @@ def count_first(conversation: Conversation, terms: Terms) -> None:
     opening = fmt.opening(body)
     if opening is None:
         return
-    tokens = terms.counter.message(fmt.name, body) + terms.counter.message(fmt.name, opening)
+    tokens = counter.message(fmt.name, body) + counter.message(fmt.name, opening)
     Message.objects.filter(conversation_id=conversation.id, position=first.position).update(tokens=tokens)
     if first.erased_at is None:
         conversation.stored_tokens += tokens - first.tokens

@@ -19,7 +19,15 @@ from compaction_service.compactions import requests
 from compaction_service.compactions.models import Summary as Node
 from compaction_service.conversations import calibration, near_limit
 from compaction_service.conversations.models import CompactionState, Conversation, Message, Recount
-from compaction_service.conversations.rows import ENTRY_FIELDS, Draft, answers_of, entry_of, with_opening, with_savings
+from compaction_service.conversations.recounting import count_first
+from compaction_service.conversations.rows import (
+    ENTRY_FIELDS,
+    Draft,
+    answers_of,
+    entry_of,
+    thinking_tokens,
+    with_savings,
+)
 from compaction_service.conversations.selectors import active_nodes, shown_entries
 from compaction_service.conversations.state import commit, measure, synthetic_tokens
 from compaction_service.conversations.system import system_and_tools
@@ -37,11 +45,13 @@ PAGE = 200  # messages read at a time
 
 _WRITE = """
     update conversations_message as message
-    set tokens = made.tokens, extra_tokens = made.extra_tokens, answers = made.answers
-    from unnest(%s::int[], %s::int[], %s::int[], %s::text[]) as made(position, tokens, extra_tokens, answers)
+    set tokens = made.tokens, extra_tokens = made.extra_tokens, answers = made.answers,
+        thinking_tokens = made.thinking_tokens
+    from unnest(%s::int[], %s::int[], %s::int[], %s::text[], %s::int[])
+        as made(position, tokens, extra_tokens, answers, thinking_tokens)
     where message.conversation_id = %s and message.position = made.position
-      and (message.tokens, message.extra_tokens, message.answers)
-        is distinct from (made.tokens, made.extra_tokens, made.answers)
+      and (message.tokens, message.extra_tokens, message.answers, message.thinking_tokens)
+        is distinct from (made.tokens, made.extra_tokens, made.answers, made.thinking_tokens)
 """
 
 
@@ -52,6 +62,7 @@ class Count:
     digest: bytes  # of what was counted
     tokens: int
     answers: str  # JSON text: with what masking would save
+    thinking: int  # tokens saved by leaving it out
 
 
 @dataclass
@@ -105,6 +116,7 @@ def _swap(conversation_id: uuid.UUID, counts: Counts) -> bool | None:
         return True
     before = calibration.raw_tokens(conversation)
     _write_messages(conversation, terms, counts)
+    count_first(conversation, counts.counter)
     _write_nodes(conversation, terms, counts.counter)
     conversation.tokenizer = terms.spec.tokenizer
     _measure(conversation, counts.counter)
@@ -132,9 +144,9 @@ def _count(fmt: Format, counter: Counter, row: Mapping[str, Any]) -> Count:
     digest = bytes(row["digest"])
     tokens = counter.message(fmt.name, entry.body)
     made = Draft(entry.facts, entry.body, row["body"], tokens, row["chars"], digest)
-    if entry.position == 1:
-        made = with_opening(fmt, counter, made)
-    return Count(digest, made.tokens, jsontext.dumps(answers_of(with_savings(fmt, counter, made, entry.facts))))
+    thinking = thinking_tokens(fmt, counter, entry.body, tokens)
+    answers = jsontext.dumps(answers_of(with_savings(fmt, counter, made, entry.facts)))
+    return Count(digest, made.tokens, answers, thinking)
 
 
 def _write_messages(conversation: Conversation, terms: Terms, counts: Counts) -> None:
@@ -149,7 +161,10 @@ def _write_messages(conversation: Conversation, terms: Terms, counts: Counts) ->
         one = [Call(*calls[0])]
         shown = round(tokens / synthetic_tokens(fmt, terms.counter, one))  # how many of the calls were given up
         extra[position] = shown * synthetic_tokens(fmt, counts.counter, one)
-    columns = [(position, counted[position].tokens, extra[position], counted[position].answers) for position in digests]
+    columns = [
+        (position, counted[position].tokens, extra[position], counted[position].answers, counted[position].thinking)
+        for position in digests
+    ]
     if columns:
         with connections[current_alias.get()].cursor() as cursor:
             cursor.execute(_WRITE, [*map(list, zip(*columns, strict=True)), conversation.id])

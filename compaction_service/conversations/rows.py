@@ -17,7 +17,7 @@ from compaction_service.tokens.messages import Counter
 # What planning needs of a message; the body stays in the database.
 PLANNING_FIELDS = (
     "position", "role", "calls", "answers", "request", "tokens", "chars", "extra_tokens", "masked", "pinned",
-    "abandoned",
+    "abandoned", "thinking_tokens", "thinking_chars",
 )  # fmt: skip
 ENTRY_FIELDS = (*PLANNING_FIELDS, "body")
 
@@ -42,20 +42,32 @@ class Draft:
     tokens: int
     chars: int
     digest: bytes
+    thinking_tokens: int = 0  # saved by leaving its thinking out
+    thinking_chars: int = 0
 
 
 def draft(fmt: Format, counter: Counter, message: JSON, attr: str) -> Draft:
     """Read and count one provider message. Raises `MessageError`."""
     facts = fmt.read(message, attr)
     text = jsontext.dumps(message)
+    tokens, chars = counter.message(fmt.name, message), jsontext.chars(message)
+    bare = fmt.without_thinking(message)
     return Draft(
         facts=facts,
         message=message,
         text=text,
-        tokens=counter.message(fmt.name, message),
-        chars=jsontext.chars(message),
+        tokens=tokens,
+        chars=chars,
         digest=hashlib.sha256(text.encode()).digest()[:16],
+        thinking_tokens=thinking_tokens(fmt, counter, message, tokens),
+        thinking_chars=0 if bare is message else chars - jsontext.chars(bare),
     )
+
+
+def thinking_tokens(fmt: Format, counter: Counter, message: JSON, tokens: int) -> int:
+    """What leaving the thinking out saves of a message's tokens."""
+    bare = fmt.without_thinking(message)
+    return 0 if bare is message else max(0, tokens - counter.message(fmt.name, bare))
 
 
 def with_opening(fmt: Format, counter: Counter, made: Draft) -> Draft:
@@ -94,6 +106,8 @@ def entry_from(
     masked: list[int],
     pinned: bool,
     abandoned: bool,
+    thinking_tokens: int,
+    thinking_chars: int,
     body: str | None = None,
 ) -> Entry:
     """An `Entry` from the values of `ENTRY_FIELDS` or `PLANNING_FIELDS`, in their order."""
@@ -111,6 +125,8 @@ def entry_from(
         masked=tuple(masked),
         pinned=pinned,
         abandoned=abandoned,
+        thinking_tokens=thinking_tokens,
+        thinking_chars=thinking_chars,
         body=None if body is None else jsontext.loads(body),
     )
 
@@ -145,6 +161,8 @@ def message_of(*, conversation: Conversation, facts: Facts, made: Draft, details
         turn=conversation.turn_count,
         tokens=made.tokens,
         chars=made.chars,
+        thinking_tokens=made.thinking_tokens,
+        thinking_chars=made.thinking_chars,
         digest=made.digest,
         pinned=details.pinned,
         external_id=details.external_id,

@@ -14,6 +14,7 @@ from compaction_service.api.errors import ApiError
 from compaction_service.compactions.models import Summary as Node
 from compaction_service.conversations.models import Conversation, Message
 from compaction_service.conversations.rows import ENTRY_FIELDS, PLANNING_FIELDS, entry_from, entry_of
+from compaction_service.conversations.state import thoughtless
 from compaction_service.engine import jsontext
 from compaction_service.engine.exchanges import exchange_at, group
 from compaction_service.engine.projection import Parts
@@ -100,7 +101,7 @@ def shown_entries(conversation: Conversation, *, bodies: bool) -> Shown:
         rows = tail_and_carried.tuples(conversation.id, conversation.covered_to, conversation.carried)
     else:
         rows = tail.tuples(conversation.id, conversation.covered_to)
-    entries = [entry_from(*row) for row in rows]
+    entries = thoughtless(conversation, [entry_from(*row) for row in rows])
     cut = next((i for i, e in enumerate(entries) if e.position > conversation.covered_to), len(entries))
     return Shown(tuple(entries[:cut]), tuple(entries[cut:]))
 

@@ -13,7 +13,7 @@ from compaction_service.api import idempotency
 from compaction_service.api.errors import ApiError
 from compaction_service.compactions import requests
 from compaction_service.compactions.models import Compaction, Pass, Summary, Work
-from compaction_service.conversations import calibration, near_limit, quota, recounts
+from compaction_service.conversations import calibration, near_limit, quota, recounts, thinking
 from compaction_service.conversations.appending import Appended, AppendRequest, Batch, append_once
 from compaction_service.conversations.flags import flags_set
 from compaction_service.conversations.models import Conversation, Message
@@ -112,6 +112,7 @@ def conversation_update(*, tenant: Tenant, ref: str, changes: Mapping[str, Any])
     another tokenizer, a worker recounts (semantics 3).
     """
     conversation = conversation_get(ref, lock=True)
+    prefix = terms_of(conversation, tenant.policy).policy.summary_prefix
     fields = [name for name in ("model", "system", "tools", "policy", "metadata") if name in changes]
     if "metadata" in changes:
         conversation.metadata = dict(changes["metadata"])
@@ -135,6 +136,7 @@ def conversation_update(*, tenant: Tenant, ref: str, changes: Mapping[str, Any])
     if "tools" in changes:
         fmt.check_tools(changes["tools"], "tools")
         tools_set(conversation, terms, fmt, changes["tools"])
+    thinking.settings_changed(conversation, changes, prefix != terms.policy.summary_prefix)
     conversation.version += 1
     at_rest = Ledger.from_dict(conversation.ledger).rest
     compaction = requests.automatic(conversation, terms, at_rest=at_rest, requested_by="update")

@@ -18,7 +18,7 @@ from tenants.statements import Update
 STATE = (
     "last_position", "message_count", "turn_count", "covered_to", "carried", "ledger", "factor", "calibrated",
     "system_tokens", "tools_tokens", "summary_tokens", "carried_tokens", "tail_tokens", "pending_tokens",
-    "fixed_chars", "shown_chars", "stored_tokens", "masked_to", "mask_pending",
+    "fixed_chars", "shown_chars", "stored_tokens", "masked_to", "mask_pending", "thinking_to", "thinking_version",
     "compaction_state", "compaction_live", "compaction_trigger", "compaction_last", "retry_from_tokens", "version",
     "compact_tool", "near_limit",
 )  # fmt: skip
@@ -48,6 +48,13 @@ def synthetic_tokens(fmt: Format, counter: Counter, calls: Sequence[Call | OpenC
     return len(calls) * counter.message(fmt.name, example)
 
 
+def thoughtless(conversation: Conversation, entries: Sequence[Entry]) -> list[Entry]:
+    """The entries as they are shown: without the thinking that no longer holds (conversations/thinking.py)."""
+    if not conversation.thinking_to:
+        return list(entries)
+    return [e.without_thinking() if e.position <= conversation.thinking_to else e for e in entries]
+
+
 class Sized(Protocol):
     """A node as far as it is measured: tokens and chars of its message."""
 
@@ -61,6 +68,7 @@ def measure(
     conversation: Conversation, carried: Sequence[Entry], tail: Sequence[Entry], nodes: Sequence[Sized]
 ) -> None:
     """Set the sums from what a new coverage shows. System and tools are as they were."""
+    carried, tail = thoughtless(conversation, carried), thoughtless(conversation, tail)
     conversation.summary_tokens = sum(node.tokens for node in nodes)
     conversation.carried_tokens = sum(entry.shown_tokens for entry in carried)
     conversation.tail_tokens = sum(entry.shown_tokens for entry in tail) + conversation.pending_tokens

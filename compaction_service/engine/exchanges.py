@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from compaction_service.engine.types import Call, Entry, Exchange
 
@@ -26,24 +27,28 @@ def pair(entries: Sequence[Entry]) -> Pairing:
     """Pair results with calls: an id used again pairs with the nearest earlier open call (semantics 1)."""
     waiting: dict[str, list[tuple[int, int]]] = {}  # id -> open calls (message, number), nearest last
     results: dict[int, list[int]] = {}
-    left: dict[int, dict[int, Call]] = {}
     caller: dict[int, int] = {}
     for index, entry in enumerate(entries):
         facts = entry.facts
         for answer in facts.answers:
             if stack := waiting.get(answer.id):
-                message, number = stack.pop()
-                del left[message][number]
+                message, _ = stack.pop()
                 found = results[message]
                 if not found or found[-1] != index:
                     found.append(index)
                 caller[index] = max(message, caller.get(index, message))
         if facts.calls:
             results[index] = []
-            left[index] = dict(enumerate(facts.calls))
             for number, call in enumerate(facts.calls):
-                waiting.setdefault(call.id, []).append((index, number))
-    return Pairing(results, {index: list(calls.values()) for index, calls in left.items() if calls}, caller)
+                stack = waiting.get(call.id)
+                if stack is None:
+                    waiting[call.id] = [(index, number)]
+                else:
+                    stack.append((index, number))
+    unanswered: dict[int, list[Call]] = {}
+    for index, number in sorted(chain.from_iterable(waiting.values())):
+        unanswered.setdefault(index, []).append(entries[index].facts.calls[number])
+    return Pairing(results, unanswered, caller)
 
 
 def group(entries: Sequence[Entry]) -> tuple[Exchange, ...]:
@@ -53,6 +58,10 @@ def group(entries: Sequence[Entry]) -> tuple[Exchange, ...]:
     exchanges = []
     start, count = 0, len(entries)
     while start < count:
+        if start not in pairing.results:  # makes no call: an exchange by itself
+            exchanges.append(Exchange(start, start + 1, open=False, seen=True))
+            start += 1
+            continue
         end, newest_result, is_open = start + 1, -1, False
         index = start
         while index < end:  # an exchange may reach further while it is read: calls within calls

@@ -1,8 +1,9 @@
 """Making a context fit that does not, without a model and without changing anything stored.
 
-What is lost goes in this order: old tool results, the oldest exchanges (one extractive summary stands for them), the
-middle of the newest exchange's results, then of its other texts, then of the summaries; at the very last everything
-but what still fits beside the last user request. Tokens are raw, and counted again only for what changed.
+What is lost goes in this order: thinking, where the model refuses it once anything before it is lost; old tool results,
+the oldest exchanges (one extractive summary stands for them), the middle of the newest exchange's results, then of its
+other texts, then of the summaries; at the very last everything but what still fits beside the last user request. Tokens
+are raw, and counted again only for what changed.
 """
 
 from __future__ import annotations
@@ -50,12 +51,14 @@ def fit(
     synthetic_tokens: int,
     count: Count,
     extract: Extract,
+    keeps_thinking: bool = True,
 ) -> Fitted:
     """Parts of at most `budget` tokens: the same ones if they fit, else degraded just as far as needed.
 
     `count`: tokens of a text. `extract(entries, tokens)`: an extractive summary of these messages in at most so many
     tokens. Overflow only if system, tools and the last user request alone do not fit. Where that request holds tool
     results, its exchange in its shortest form counts; where there is no request, the newest exchange.
+    `keeps_thinking`: it may be shown though what stood before it was left out.
     """
 
     def cost(some: Parts) -> int:
@@ -67,7 +70,8 @@ def fit(
     tokens = cost(parts)
     degraded = False
     ways = _Ways(fmt, count, extract, synthetic_tokens, budget - system_tokens - tools_tokens)
-    for way in (ways.masks, ways.cut, ways.results, ways.texts, ways.summaries, ways.least):
+    first = () if keeps_thinking else (ways.thinking,)
+    for way in (*first, ways.masks, ways.cut, ways.results, ways.texts, ways.summaries, ways.least):
         if tokens <= budget:
             break
         changed = way(parts, tokens - budget)
@@ -88,6 +92,11 @@ class _Ways:
     extract: Extract
     synthetic_tokens: int
     room: int  # tokens for all but system and tools
+
+    def thinking(self, parts: Parts, excess: int) -> Parts:  # noqa: ARG002 - all or nothing
+        """No message with its thinking: a signature holds only behind what stood before it."""
+        carried, tail = ([entry.without_thinking() for entry in some] for some in (parts.carried, parts.tail))
+        return replace(parts, carried=tuple(carried), tail=tuple(tail))
 
     def masks(self, parts: Parts, excess: int) -> Parts:  # noqa: ARG002 - masks come all at once
         """Every result of the tail that was seen as its placeholder; pinned messages are left alone."""

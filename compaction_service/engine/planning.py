@@ -171,8 +171,9 @@ def _asked(
 
 def _kept_requests(entries: Sequence[Entry], *, first: bool, last: bool) -> set[int]:
     """Positions of the first and the last user request, as far as the policy keeps them."""
-    asked = [entry.position for entry in entries if entry.facts.request]
-    return {*(asked[:1] if first else ()), *(asked[-1:] if last else ())}
+    ends = (*((entries,) if first else ()), *((reversed(entries),) if last else ()))
+    found = (next((entry.position for entry in end if entry.facts.request), None) for end in ends)
+    return {position for position in found if position is not None}
 
 
 def _staying(entries: Sequence[Entry], exchanges: Sequence[Exchange], requests: Collection[int]) -> set[int]:

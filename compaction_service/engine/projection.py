@@ -106,6 +106,7 @@ def _calls_to_close(entries: Sequence[Entry], pairing: Pairing) -> dict[int, lis
 
 
 def _shown(fmt: Format, entry: Entry) -> JSON:
+    body = fmt.without_thinking(entry.body) if entry.thoughtless else entry.body
     if not entry.masked:
-        return entry.body
-    return fmt.mask(entry.body, entry.masked, [answer.name for answer in entry.facts.answers])
+        return body
+    return fmt.mask(body, entry.masked, [answer.name for answer in entry.facts.answers])

@@ -2,7 +2,7 @@
 
 What is looked for has a form of its own: keys and tokens with a known beginning, private keys, passwords in URLs and
 in assignments, e-mail addresses, card numbers (Luhn). A secret without such a form is not found: this lowers what leaks
-and promises nothing. Every pattern has bounded, possessive repeats, so the time is linear in the text, whatever it holds.
+and promises nothing. Every pattern has bounded, possessive repeats, so the time is linear in the text, whatever it is.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ raw counts of the base encoding (docs/design.md); chars are lengths of compact, 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 JSON = Any  # a provider's object, as json.loads gives it
 
@@ -57,6 +57,9 @@ class Entry:
     chars: int = 0
     extra_tokens: int = 0  # synthetic results shown for its abandoned calls
     masked: tuple[int, ...] = ()  # indices into facts.answers shown as placeholders
+    thinking_tokens: int = 0  # saved by leaving its thinking out
+    thinking_chars: int = 0
+    thoughtless: bool = False  # its thinking is left out
     pinned: bool = False
     abandoned: bool = False
     body: JSON = field(default=None, compare=False)
@@ -64,13 +67,19 @@ class Entry:
     @property
     def shown_tokens(self) -> int:
         """Raw tokens of this message as a context shows it."""
-        if not self.masked:
-            return self.tokens + self.extra_tokens
-        return self.tokens + self.extra_tokens - sum(self.facts.answers[i].saving for i in self.masked)
+        tokens = self.tokens + self.extra_tokens
+        if self.thoughtless:
+            tokens -= self.thinking_tokens
+        return tokens - sum(self.facts.answers[i].saving for i in self.masked) if self.masked else tokens
 
     @property
     def shown_chars(self) -> int:
-        return self.chars - sum(self.facts.answers[i].saving_chars for i in self.masked)
+        chars = self.chars - (self.thinking_chars if self.thoughtless else 0)
+        return chars - sum(self.facts.answers[i].saving_chars for i in self.masked)
+
+    def without_thinking(self) -> Entry:
+        """The same message with its thinking left out."""
+        return replace(self, thoughtless=True) if self.thinking_tokens and not self.thoughtless else self
 
     def mask_all(self) -> Entry:
         """The same message with every result that saves something masked."""
@@ -87,8 +96,7 @@ class OpenCall:
     position: int
 
 
-@dataclass(frozen=True, slots=True)
-class Exchange:
+class Exchange(NamedTuple):
     """The smallest unit that may be cut off: entries[start:end] of the live messages (semantics 1)."""
 
     start: int

@@ -21,7 +21,7 @@ from compaction_service.tokens.encodings import encoding
 from compaction_service.tokens.messages import Counter, counter_for
 from tests.bench.figures import Figure, Figures, ratio, rounded
 from tests.bench.service import Bench
-from tests.transcripts import OPENAI, anthropic_transcript, transcript
+from tests.transcripts import anthropic_transcript, sources, transcript
 from tests.unit.tokens.test_usage_error import recorded_requests
 
 ENCODING = "o200k_base"
@@ -56,7 +56,7 @@ def _in_turns(*acts: Callable[[], Any]) -> list[list[float]]:
 def counting(_bench: Bench) -> Figures:
     """Real messages through our counter, against `encode_ordinary` of the same texts."""
     counter, raw = counter_for(ENCODING, 1.0), encoding(ENCODING)
-    messages = [m for name in OPENAI for m in transcript(name, 300).messages if isinstance(m.get("content"), str)]
+    messages = [m for name in sources() for m in transcript(name, 300).messages if isinstance(m.get("content"), str)]
 
     def ours() -> None:
         for message in messages:

@@ -65,3 +65,28 @@ def test_near_limit__an_append_that_is_refused__is_not_told(service: Service) ->
     service.post(f"{path}/messages", {"messages": [words(950), {"role": "tool", "content": "x"}]}, status=400)
 
     assert (crossings() - before, near(service, path)) == (0, False)
+
+
+def test_near_limit__an_erasure_that_takes_a_summary__crosses_too(service: Service) -> None:
+    path = service.create(policy={"max_tokens": LIMIT, "target": 0, "keep_last_user_request": False})
+    service.append(path, words(10), words(10, "assistant"), words(900), words(60, "assistant"))
+    service.compact(path, preserve_recent_turns=0)
+    before = crossings()
+    assert not near(service, path)
+
+    service.call("DELETE", f"{path}/messages/1")  # the summary was made of it, too: the rest is live again
+
+    assert (crossings() - before, near(service, path)) == (1, True)
+    service.call("DELETE", f"{path}/messages/3")
+    assert (crossings() - before, near(service, path)) == (1, False)
+
+
+def test_near_limit__a_pin_that_shows_a_covered_message__crosses_too(service: Service) -> None:
+    path = service.create(policy={"max_tokens": LIMIT, "target": 0, "keep_last_user_request": False})
+    service.append(path, words(900), words(60, "assistant"))
+    service.compact(path, preserve_recent_turns=0)
+    before = crossings()
+
+    service.patch(f"{path}/messages/1", {"pinned": True})
+
+    assert (crossings() - before, near(service, path)) == (1, True)

@@ -10,13 +10,11 @@ import json
 from collections import Counter as Tally
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from math import ceil
 from typing import Any
 
 from compaction_service.tokens.messages import Counter
 from tests.invariants import context_problems
 from tests.transcripts import asks, blocks
-from tests.unit.engine.context_rules_anthropic import anthropic_violations
 
 JSON = Any
 
@@ -30,6 +28,7 @@ class Recount:
 
     def __init__(self, counter: Counter) -> None:
         self.text, self.system, self.tools = counter.text, counter.system, counter.tools
+        self.factor, self.method = counter.factor, counter.method
         self._message = lru_cache(maxsize=None)(lambda fmt, text: counter.message(fmt, json.loads(text)))
 
     def message(self, fmt: str, message: JSON) -> int:
@@ -37,21 +36,9 @@ class Recount:
         return tokens
 
 
-def size_problems(fmt: str, context: JSON, counter: Recount, *, reserve: int, system: JSON, factor: float) -> list[str]:
+def size_problems(fmt: str, context: JSON, counter: Recount, *, reserve: int, system: JSON) -> list[str]:
     """A context its provider would refuse, or one that is larger than it says or may be."""
-    if fmt == "openai":
-        return context_problems(context, counter, reserve=reserve, system=system, factor=factor)  # type: ignore[arg-type]
-    found = anthropic_violations(context["messages"], context["system"])
-    if context["system"] != system:
-        found.append("the system prompt is not as given")
-    meter = context["meter"]
-    raw = counter.system(fmt, system) + counter.tools(fmt, context["tools"])
-    counted = ceil(factor * (raw + sum(counter.message(fmt, message) for message in context["messages"])))
-    if counted > meter["tokens"]:
-        found.append(f"the meter says {meter['tokens']}, a recount {counted}: {meter['breakdown']}")
-    if not context["fits"] or meter["tokens"] > meter["window"] - reserve:
-        found.append(f"{meter['tokens']} tokens do not fit in {meter['window']} - {reserve}")
-    return found
+    return context_problems(context, counter, reserve=reserve, system=system, format=fmt)  # type: ignore[arg-type]
 
 
 def coverage_problems(fmt: str, context: JSON, stored: Sequence[JSON], system: JSON) -> list[str]:

@@ -118,9 +118,7 @@ class _Run:
 
     def _problems(self, context: Any) -> Iterator[str]:
         reserve = self.limits.reserve
-        yield from size_problems(
-            self.fmt, context, self.counter, reserve=reserve, system=self.system, factor=self.factor
-        )
+        yield from size_problems(self.fmt, context, self.counter, reserve=reserve, system=self.system)
         yield from request_problems(self.fmt, context, self.stored, self.policy.keep_last_user_request)
         if not context["degraded"]:
             yield from coverage_problems(self.fmt, context, self.stored, self.system)

@@ -16,6 +16,7 @@ from compaction_service.engine.formats.anthropic_checks import (
     check_system,
     check_tools,
 )
+from compaction_service.engine.formats.anthropic_thinking import binds_thinking, without_thinking
 from compaction_service.engine.formats.anthropic_turns import OPENING, arrange, blocks_of, shown
 from compaction_service.engine.formats.base import DELETED, Part, placeholder, summary_text
 from compaction_service.engine.formats.checks import choice, object_
@@ -23,6 +24,7 @@ from compaction_service.engine.types import JSON, Answer, Call, Facts
 
 __all__ = [
     "arrange",
+    "binds_thinking",
     "check_system",
     "check_tools",
     "deleted_stub",
@@ -39,6 +41,7 @@ __all__ = [
     "synthetic_result",
     "system_messages",
     "tool_names",
+    "without_thinking",
 ]
 
 name: Final = "anthropic"

@@ -8,50 +8,44 @@ that comes after other blocks of its turn, and a user message after a system mes
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
-from typing import NamedTuple
 
 from compaction_service.engine.formats.anthropic_checks import SERVER_CALLS, THINKING
+from compaction_service.engine.formats.anthropic_ids import distinct
 from compaction_service.engine.types import JSON
 
 # What the user says before an assistant that speaks first: the API has refused such conversations.
 OPENING = {"role": "user", "content": "[The conversation begins with the assistant.]"}
 
 
-class _Piece(NamedTuple):
-    """A stored message and what of its content can be shown."""
-
-    message: JSON
-    content: str | list[JSON]
-    origin: tuple[int, ...]
-
-    @property
-    def role(self) -> str:
-        role: str = self.message["role"]
-        return role
-
-
+# A stored message, what of its content can be shown, and its position.
+_Piece = tuple[JSON, str | list[JSON], tuple[int, ...]]
 _Turn = tuple[JSON, tuple[int, ...]]
 
 
 def arrange(messages: Sequence[JSON], origins: Sequence[tuple[int, ...]]) -> tuple[list[JSON], list[tuple[int, ...]]]:
-    """User and assistant turns that alternate, the user's first; each turn's results before its other blocks.
+    """The messages as turns, every call of them with an id of its own.
 
     A message that needs no change is passed on by reference.
     """
-    pieces = (
-        _Piece(message, content, origin)
-        for message, origin in zip(messages, origins, strict=True)
-        if (content := shown(message))
-    )
+    turns, places = merge(messages, origins)
+    return distinct(turns), places
+
+
+def merge(messages: Sequence[JSON], origins: Sequence[tuple[int, ...]]) -> tuple[list[JSON], list[tuple[int, ...]]]:
+    """User and assistant turns that alternate, the user's first; each turn's results before its other blocks."""
     turns: list[_Turn] = []
-    for assistant, turn in groupby(pieces, key=lambda piece: piece.role == "assistant"):
-        if not assistant:
-            turns += _user_turn(list(turn), after=turns[-1][0] if turns else None)
-            continue
-        if not turns:
-            turns.append((OPENING, ()))
-        turns.append(_joined(list(turn)))
+    run: list[_Piece] = []  # what stands together: of the assistant, or of everybody else
+    speaker = False
+    for message, origin in zip(messages, origins, strict=True):
+        if content := shown(message):
+            assistant = message["role"] == "assistant"
+            if run and assistant is not speaker:
+                turns += _turns(run, turns)
+                run = []
+            speaker = assistant
+            run.append((message, content, origin))
+    if run:
+        turns += _turns(run, turns)
     return [message for message, _ in turns], [origin for _, origin in turns]
 
 
@@ -64,7 +58,7 @@ def shown(message: JSON) -> str | list[JSON]:
     content: str | list[JSON] = message["content"]
     if isinstance(content, str):
         return "" if _blank(content) else content
-    if not any(map(_doubtful, content)) and content and content[-1]["type"] not in THINKING:
+    if _showable(content):
         return content  # nearly every message
     speaks = any(block["type"] == "text" and not _blank(block["text"]) for block in content)
     kept = [_result(block) for block in content if _sayable(block, speaks)]
@@ -81,9 +75,23 @@ def blocks_of(content: str | list[JSON]) -> list[JSON]:
     return [{"type": "text", "text": content}] if content else []
 
 
-def _doubtful(block: JSON) -> bool:
-    kind = block["type"]
-    return _blank(block["text"]) if kind == "text" else kind == "tool_result" and _result(block) is not block
+def _showable(content: list[JSON]) -> bool:
+    """Whether nothing of it need be looked at again. One loop without calls: this runs for every message."""
+    kind = THINKING[0]  # of nothing there is nothing to show
+    for block in content:
+        kind = block["type"]
+        if kind == "text":
+            text = block["text"]
+            if not text or text.isspace():
+                return False
+        elif kind == "tool_result":
+            inner = block.get("content")
+            if not inner:
+                if block.get("is_error"):
+                    return False
+            elif not isinstance(inner, str) and any(part["type"] == "text" and _blank(part["text"]) for part in inner):
+                return False
+    return kind not in THINKING
 
 
 def _sayable(block: JSON, speaks: bool) -> bool:
@@ -109,19 +117,29 @@ def _result(block: JSON) -> JSON:
     return block
 
 
-def _user_turn(pieces: Sequence[_Piece], after: JSON) -> Iterator[_Turn]:
+def _turns(run: Sequence[_Piece], before: Sequence[_Turn]) -> Sequence[_Turn]:
+    """What stands together as the turns it makes, behind those before."""
+    role = run[0][0]["role"]
+    if role == "assistant":
+        return [_joined(run)] if before else [(OPENING, ()), _joined(run)]
+    if role == "user" and len(run) == 1:
+        return [_joined(run)]
+    return [*_user_turn(run, after=before[-1][0] if before else None)]
+
+
+def _user_turn(run: Sequence[_Piece], after: JSON) -> Iterator[_Turn]:
     """One user message, and behind it one system message where there were any.
 
     A system message must follow a user turn or the provider's own tools; elsewhere its text is shown as the user's.
     """
-    said = [piece for piece in pieces if piece.role == "user"]
-    system = [piece for piece in pieces if piece.role == "system"]
+    said = [piece for piece in run if piece[0]["role"] == "user"]
+    system = [piece for piece in run if piece[0]["role"] == "system"]
     if said:
         yield _joined(said)
     if system and (said or _ends_with_server_tool(after)):
         yield _joined(system)
     elif system:
-        blocks = [block for piece in system for block in blocks_of(piece.content) if block["type"] == "text"]
+        blocks = [block for _, content, _ in system for block in blocks_of(content) if block["type"] == "text"]
         if blocks:
             yield {"role": "user", "content": blocks}, _origin(system)
 
@@ -135,25 +153,22 @@ def _ends_with_server_tool(message: JSON) -> bool:
 
 def _joined(pieces: Sequence[_Piece]) -> _Turn:
     """The pieces as one message of their role, results first. Only what the API takes of a message: role, content."""
-    first = pieces[0]
+    first, content, origin = pieces[0]
     if len(pieces) > 1:
-        content: str | list[JSON] = _results_first([block for piece in pieces for block in blocks_of(piece.content)])
-    else:
-        content = first.content
-        if isinstance(content, list) and len(content) > 1:
-            content = _results_first(content)
-    if content is first.message["content"] and len(first.message) == 2:  # role and content
-        return first.message, first.origin
-    return {"role": first.role, "content": content}, _origin(pieces)
+        content = _results_first([block for _, part, _ in pieces for block in blocks_of(part)])
+    elif len(content) > 1 and not isinstance(content, str):
+        content = _results_first(content)
+    if content is first["content"] and len(first) == 2:  # role and content
+        return first, origin
+    return {"role": first["role"], "content": content}, _origin(pieces)
 
 
 def _results_first(blocks: list[JSON]) -> list[JSON]:
-    is_result = [block["type"] == "tool_result" for block in blocks]
-    if all(is_result[: sum(is_result)]):
+    results = [block for block in blocks if block["type"] == "tool_result"]
+    if not results or blocks[: len(results)] == results:
         return blocks
-    order = (*(i for i, result in enumerate(is_result) if result), *(i for i, r in enumerate(is_result) if not r))
-    return [blocks[i] for i in order]
+    return [*results, *(block for block in blocks if block["type"] != "tool_result")]
 
 
 def _origin(pieces: Iterable[_Piece]) -> tuple[int, ...]:
-    return tuple(position for piece in pieces for position in piece.origin)
+    return tuple(position for _, _, origin in pieces for position in origin)

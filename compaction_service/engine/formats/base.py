@@ -90,6 +90,12 @@ class Format(Protocol):
     def summary_message(self, text: str, prefix: str = "") -> JSON:
         """A summary as the agent sees it: from the user, labelled, never as system (semantics 7)."""
 
+    def binds_thinking(self, model: str) -> bool:
+        """Whether this model refuses thinking after what stood before it has changed."""
+
+    def without_thinking(self, message: JSON) -> JSON:
+        """The message without its thinking, all of it; the same one where it has none."""
+
     def deleted_stub(self, message: JSON) -> JSON:
         """What stands where this message was erased from an exchange; it keeps the exchange valid (semantics 9)."""
 

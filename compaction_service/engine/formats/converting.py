@@ -6,19 +6,17 @@ keys that say nothing: null, false, an empty list. Whatever else has no equal is
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
 from compaction_service.engine import jsontext
-from compaction_service.engine.formats import anthropic
-from compaction_service.engine.formats.anthropic_turns import OPENING, blocks_of
+from compaction_service.engine.formats.anthropic_ids import distinct
+from compaction_service.engine.formats.anthropic_turns import OPENING, blocks_of, merge
 from compaction_service.engine.projection import Rendered
 from compaction_service.engine.types import JSON
 
 _HINTS: Final = frozenset(("cache_control",))
 _IMAGES: Final = ("image/png", "image/jpeg", "image/gif", "image/webp")  # what both providers take
-_ID: Final = re.compile(r"[a-zA-Z0-9_-]+")  # the ids that Anthropic takes
 _NO_PARAMETERS: Final = {"type": "object", "properties": {}}
 
 
@@ -54,9 +52,9 @@ def _to_anthropic(rendered: Rendered) -> Rendered:
             raise Lossy(where, "an empty text")
     messages = [_turn(message, _where(origin)) for message, origin in turns]
     origins = [origin for _, origin in turns]
-    arranged = anthropic.arrange(messages, origins)
-    _check_unmoved(messages, origins, arranged[0])
-    return Rendered(system, *arranged)
+    merged, places = merge(messages, origins)
+    _check_unmoved(messages, origins, merged)
+    return Rendered(system, distinct(merged), places)
 
 
 def _check_unmoved(messages: Sequence[JSON], origins: Sequence[tuple[int, ...]], arranged: Sequence[JSON]) -> None:
@@ -80,7 +78,7 @@ def _turn(message: JSON, where: str) -> JSON:
     if role == "tool":
         _only(message, ("role", "content", "tool_call_id"), "a tool message", where)
         content = _mapped(message["content"], where)
-        result = {"type": "tool_result", "tool_use_id": _id(message["tool_call_id"], where), "content": content}
+        result = {"type": "tool_result", "tool_use_id": message["tool_call_id"], "content": content}
         return {"role": "user", "content": [result]}
     if role in ("user", "system"):
         turn = _plain(message, where, images=role == "user")
@@ -116,13 +114,7 @@ def _use(call: JSON, where: str) -> JSON:
         value = None
     if not isinstance(value, dict):
         raise Lossy(where, "arguments that are not a JSON object")
-    return {"type": "tool_use", "id": _id(call["id"], where), "name": function["name"], "input": value}
-
-
-def _id(value: str, where: str) -> str:
-    if not _ID.fullmatch(value):
-        raise Lossy(where, "an id of a tool call with other characters than letters, digits, _ and -")
-    return value
+    return {"type": "tool_use", "id": call["id"], "name": function["name"], "input": value}
 
 
 def _to_openai(rendered: Rendered) -> Rendered:

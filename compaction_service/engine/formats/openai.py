@@ -23,6 +23,7 @@ from compaction_service.engine.types import JSON, Answer, Call, Facts
 
 __all__ = [
     "arrange",
+    "binds_thinking",
     "check_system",
     "check_tools",
     "deleted_stub",
@@ -39,6 +40,7 @@ __all__ = [
     "synthetic_result",
     "system_messages",
     "tool_names",
+    "without_thinking",
 ]
 
 name: Final = "openai"
@@ -122,6 +124,16 @@ def synthetic_result(call: Call, text: str) -> JSON:
 def summary_message(text: str, prefix: str = "") -> JSON:
     """A user message, the summary clearly delimited."""
     return {"role": "user", "content": summary_text(text, prefix)}
+
+
+def binds_thinking(model: str) -> bool:  # noqa: ARG001 - whatever the model
+    """No: chat messages hold no signed thinking."""
+    return False
+
+
+def without_thinking(message: JSON) -> JSON:
+    """The same message: see `binds_thinking`."""
+    return message
 
 
 def deleted_stub(message: JSON) -> JSON:

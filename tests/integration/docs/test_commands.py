@@ -21,7 +21,7 @@ from compaction_service.local.management.commands.up import Command as Up
 from compaction_service.local.stack import Stack
 from tests.unit.docs.pages import PAGES, ROOT, blocks
 
-RUNNING = [ROOT / "README.md", ROOT / "docs/quickstart.md", ROOT / "docs/api.md"]
+RUNNING = [ROOT / "README.md", *(ROOT / "docs" / name for name in ("quickstart.md", "api.md", "by-hand.md"))]
 TOOLS = Path(sys.prefix) / "bin"
 CONSOLE = sorted({command for page in PAGES for block in blocks(page) for command in block.commands})
 

@@ -5,12 +5,14 @@ Rules: only roles user, assistant, system, only keys role and content; the first
 have the same role; a system message stands right after a user turn (or an assistant turn that ends with a server tool)
 and before an assistant turn or the end. Content is not empty; no text is empty, and none is blank
 unless another text of its message is not. A `tool_use` is answered in the next message, a user message that begins with
-the results, each of a call of the message before and each once; calls at the very end may be open. A result that is an
-error says something. Thinking is the assistant's, signed, and never the last block of its message.
+the results, each of a call of the message before and each once; calls at the very end may be open. The id of a call is
+made of letters, digits, _ and -, and no other call of the request has it. A result that is an error says something.
+Thinking is the assistant's, signed, and never the last block of its message.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from itertools import pairwise
 from typing import Any
@@ -94,6 +96,7 @@ def _order(messages: list[dict[str, Any]]) -> list[str]:
 def _pairs(messages: list[dict[str, Any]]) -> list[str]:
     found = []
     calls: list[str] = []
+    known: Counter[str] = Counter()
     for i, message in enumerate(messages):
         kinds = [block["type"] for block in blocks(message)]
         results = [block["tool_use_id"] for block in blocks(message) if block["type"] == "tool_result"]
@@ -106,5 +109,7 @@ def _pairs(messages: list[dict[str, Any]]) -> list[str]:
         if open_ and not at_the_end:
             found.append(f"{i}: calls {open_} not answered")
         calls = [block["id"] for block in blocks(message) if block["type"] == "tool_use"]
-        found += [f"{i}: call id {id_!r} twice" for id_, count in Counter(calls).items() if count > 1]
+        known.update(calls)
+        found += [f"{i}: call id {id_!r} is not the only one" for id_ in calls if known[id_] > 1]
+        found += [f"{i}: call id {id_!r}" for id_ in calls if not re.fullmatch(r"[a-zA-Z0-9_-]+", id_)]
     return found

@@ -41,6 +41,8 @@ def _block_tokens(block: Body) -> int:
     if kind == "tool_result":
         content = block.get("content", "")
         return 2 + (count(content) if isinstance(content, str) else sum(map(_block_tokens, content)))
+    if kind == "tool_use":  # its id costs the same, however long
+        return 2 + count(json.dumps({**block, "id": ""}))
     return 2 + count(json.dumps(block))
 
 

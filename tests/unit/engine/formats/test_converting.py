@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from itertools import count
 from typing import Any
 
 import pytest
@@ -168,7 +169,6 @@ def test_convert__hints_and_keys_that_say_nothing__are_dropped() -> None:
         ),
         ({"role": "assistant", "tool_calls": [call("[1]")]}, "arguments"),
         ({"role": "assistant", "tool_calls": [call("{")]}, "arguments"),
-        ({"role": "assistant", "tool_calls": [call(id_="a.b")]}, "id"),
         ({"role": "assistant", "tool_calls": [call(index=1)]}, "`index`"),
     ],
 )
@@ -303,7 +303,17 @@ def test_convert__any_context__is_refused_by_name_or_valid_in_the_other_format(p
 
 
 def said(messages: list[Body]) -> Iterator[Any]:
-    """What a model reads, piece by piece, whatever the format and the borders of messages."""
+    """What a model reads, piece by piece, whatever the format and the borders of messages. Calls are told by their
+    number: an id means nothing but which result is whose."""
+    calls: dict[str, int] = {}
+    numbers = count(1)
+    for kind, *rest in _pieces(messages):
+        if kind == "call":
+            calls[rest[0]] = next(numbers)
+        yield kind, *([calls[rest[0]], *rest[1:]] if kind in ("call", "result") else rest)
+
+
+def _pieces(messages: list[Body]) -> Iterator[Any]:
     for message in messages:
         content = message.get("content") or []
         if message["role"] == "tool":
