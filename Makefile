@@ -11,11 +11,12 @@ MANAGE := $(PY) manage.py
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
-.PHONY: help up demo test test-slow test-browser lint format types migrations schema schema-check client docker-check \
+.PHONY: help up demo test test-slow test-browser test-reliability \
+	test-kills lint format types migrations schema schema-check client docker-check \
 	check lock audit clean
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 $(READY): $(LOCKS)/bootstrap.txt $(LOCKS)/dev.txt
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed, and none was found. Install it, or name it: make PYTHON=/path/to/python3.11" >&2; exit 1; }
@@ -40,6 +41,14 @@ test-slow: $(READY) ## Run the tests that take minutes
 
 test-browser: $(READY) ## Run the admin in a real Chromium
 	@$(PY) -m pytest -m browser $(ARGS)
+
+KILLS ?= 200
+test-reliability: $(READY) ## Kill and restart a cluster under load, half an hour (KILLS=200; SEED=n repeats a run)
+	@KILLS=$(KILLS) SEED=$(SEED) $(PY) -m pytest -m reliability tests/reliability $(ARGS)
+
+test-kills: $(READY) ## The part of it that CI has time for: chosen kills, and a few at random
+	@KILLS=6 LIMIT_S=120 SEED=$(SEED) $(PY) -m pytest -m reliability tests/reliability/test_worker_kills.py \
+		tests/reliability/test_random_kills.py $(ARGS)
 
 lint: $(READY) ## Style, formatting, templates, import rules
 	@.venv/bin/ruff check .

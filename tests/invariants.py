@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from compaction_service.compactions.models import Compaction, Pass, Summary
@@ -40,24 +40,30 @@ def context_problems(context: Any, counter: Counter, *, reserve: int, system: An
     return found
 
 
-def chain_problems(tenant_id: uuid.UUID, conversation_id: str) -> list[str]:
-    """Invariant 1 and the chain: coverage contiguous and disjoint, everything covered was read, bounds held."""
+def chain_problems(tenant_id: uuid.UUID, conversation_id: str, *, left_out: Collection[int] = ()) -> list[str]:
+    """Invariant 1 and the chain: coverage contiguous and disjoint, everything covered was read, bounds held.
+
+    `left_out`: positions a fork did not copy, since they were erased before.
+    """
     with tenant_scope(tenant_id):
         row = Conversation.objects.get(id=conversation_id)
         nodes = list(Summary.objects.filter(conversation_id=row.id, state="active").order_by("from_position"))
+        rows = Message.objects.filter(conversation_id=row.id)
+        erased = set(rows.filter(erased_at__isnull=False).values_list("position", flat=True))
+        erased |= set(left_out)
         found = []
         end = 0
         for node in nodes:
-            if node.from_position != end + 1:
+            if not set(range(end + 1, node.from_position)) <= erased or node.from_position <= end:
                 found.append(f"the node over {node.from_position}..{node.to_position} follows {end}")
             end = node.to_position
         if end != row.covered_to:
             found.append(f"nodes end at {end}, coverage at {row.covered_to}")
-        positions = list(Message.objects.filter(conversation_id=row.id).values_list("position", flat=True))
+        positions = [*rows.values_list("position", flat=True), *left_out]
         if sorted(positions) != list(range(1, row.last_position + 1)):
             found.append("positions have holes")
         read = set(_read(row))
-        if unread := set(range(1, row.covered_to + 1)) - read:
+        if unread := set(range(1, row.covered_to + 1)) - read - erased:
             found.append(f"covered but never read: {sorted(unread)[:20]}")
         return found
 
@@ -67,6 +73,8 @@ def _read(row: Conversation) -> Iterable[int]:
     applied = Compaction.objects.filter(conversation_id=row.id, outcome="applied", reverted_at=None)
     for one in Pass.objects.filter(compaction__in=applied, status="succeeded", from_position__isnull=False):
         yield from range(one.from_position or 0, (one.to_position or 0) + 1)
+    for copied in applied.filter(passes=None):  # of a fork: its source's passes have read the span
+        yield from range(copied.span.first, copied.span.last + 1)
 
 
 def bound_problems(log: Iterable[Any], counter: Counter, bound: int) -> list[str]:
@@ -78,26 +86,34 @@ def bound_problems(log: Iterable[Any], counter: Counter, bound: int) -> list[str
     ]
 
 
-def audit(tenant_id: uuid.UUID, conversation_id: str, counter: Counter) -> list[str]:
-    """Differences between the running sums of a conversation and a fresh count of what its rows show."""
+def audit(
+    tenant_id: uuid.UUID, conversation_id: str, counter: Counter, *, left_out: Collection[int] = ()
+) -> list[str]:
+    """Differences between the running sums of a conversation and a fresh count of what its rows show.
+
+    Turns are counted anew only where nothing was erased: their numbers stay when requests go.
+    """
     with tenant_scope(tenant_id):
         row = Conversation.objects.get(id=conversation_id)
-        rows = list(Message.objects.filter(conversation_id=row.id).order_by("position"))
+        handed_out = list(Message.objects.filter(conversation_id=row.id).order_by("position"))
         nodes = list(Summary.objects.filter(conversation_id=row.id, state="active").order_by("from_position"))
     fmt = formats.get(row.format)
+    rows = [one for one in handed_out if one.body]  # an erased message is empty, or a stub
+    originals = [one for one in rows if one.erased_at is None]
     tail = [one for one in rows if one.position > row.covered_to]
     carried = [one for one in rows if one.position in row.carried]
     expected = {
         "tail_tokens": sum(_shown(fmt, counter, one) for one in tail) + _pending(fmt, counter, tail),
         "carried_tokens": sum(_shown(fmt, counter, one) for one in carried),
         "summary_tokens": sum(counter.message(row.format, fmt.summary_message(node.text, "")) for node in nodes),
-        "stored_tokens": sum(counter.message(row.format, json.loads(one.body)) for one in rows),
-        "message_count": sum(one.erased_at is None for one in rows),
+        "stored_tokens": sum(counter.message(row.format, json.loads(one.body)) for one in originals),
+        "message_count": len(originals),
         "shown_chars": sum(jsontext.chars(_body(fmt, one)) for one in (*carried, *tail))
         + sum(jsontext.chars(fmt.summary_message(node.text, "")) for node in nodes),
-        "last_position": len(rows),
-        "turn_count": sum(one.request for one in rows),
+        "last_position": len(handed_out) + len(left_out),
     }
+    if len(originals) == row.last_position:
+        expected["turn_count"] = sum(one.request for one in rows)
     return [
         f"{name} is {getattr(row, name)}, a recount {value}"
         for name, value in expected.items()

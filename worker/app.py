@@ -1,6 +1,7 @@
 """The Celery application. A message is a wake-up; the rows are the work (docs/design.md, The job).
 
-Run: `celery -A worker.app worker --pool threads -c 64` and one `celery -A worker.app beat`.
+Run: `celery -A worker.app worker --pool threads -c 64 --without-gossip --without-mingle`, and one
+`celery -A worker.app beat`.
 """
 
 from __future__ import annotations
