@@ -24,7 +24,7 @@ from prometheus_client import start_http_server  # noqa: E402
 
 from worker import limits  # noqa: E402
 
-app = Celery("compaction_service", broker=settings.BROKER_URL)
+app = Celery("compaction_service", broker=settings.BROKER_URL, task_cls="worker.requests:Task")
 app.conf.update(
     include=["worker.tasks"],
     task_default_queue="compactions",

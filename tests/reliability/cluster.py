@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 import httpx
@@ -23,6 +24,7 @@ from compaction_service.local.engines import running_engines
 from compaction_service.local.processes import Account, Process, ProcessGroup
 from compaction_service.local.stack import ACCOUNTS, BASE_DIR, Stack
 from tests.reliability.client import PATIENCE_S, Client
+from tests.reliability.forker import Forker
 
 POLL_S = 0.05
 READY = "ready."  # what Celery logs once a worker takes messages
@@ -63,28 +65,36 @@ class Cluster:
 
     # Web, workers, beat
 
-    def start_worker(self, number: int = 1, *, wait: bool = True) -> Process:
-        """Start worker `number` (again); `wait`: until it takes messages."""
+    def start_worker(self, number: int = 1, *, wait: bool = True, forked: bool = True) -> Process:
+        """Start worker `number` (again). `wait`: until it takes messages. `forked`: see `forker`."""
         if old := self.workers.pop(number, None):
-            self.stack.group.stop([old], grace_s=0)
+            self._kill(old)
         self.starts += 1
-        process = self.stack.group.start(
-            f"worker-{number}-{self.starts}",
-            [sys.executable, "-m", *self.stack._command("worker"), "-n", f"w{number}@reliability"],
-            env=self.stack.env,
-            cwd=BASE_DIR,
-            stop_signal=signal.SIGTERM,
-        )
+        name, group = f"worker-{number}-{self.starts}", self.stack.group
+        command = [*self.stack._command("worker"), "-n", f"w{number}@reliability"]
+        if forked:
+            log = group.log_dir / f"{name}.log"
+            process = Process(name, self._forker.fork(command[1:], log), log, signal.SIGTERM)  # type: ignore[arg-type]
+        else:
+            argv = [sys.executable, "-m", *command]
+            process = group.start(name, argv, env=self.stack.env, cwd=BASE_DIR, stop_signal=signal.SIGTERM)
         self.workers[number] = process
         if wait:
             until(f"worker {number} is ready", lambda: self.worker_ready(number))
         return process
 
+    @cached_property
+    def _forker(self) -> Forker:
+        group = self.stack.group
+        made = Forker(self.stack.env, BASE_DIR, group.log_dir / "forker.log", group._guard.pid)
+        self.opened.callback(made.close)
+        return made
+
     def worker_ready(self, number: int) -> bool:
         """Whether it has logged that it takes messages. Raises StackError where it has ended instead."""
         process = self.workers[number]
         process.check()
-        return READY in process.log.read_text(errors="replace")
+        return process.log.exists() and READY in process.log.read_text(errors="replace")
 
     def workers_ready(self) -> list[int]:
         return [number for number in list(self.workers) if self.worker_ready(number)]
@@ -224,8 +234,10 @@ def running_cluster(data_dir: Path, given: Mapping[str, str] | None = None) -> I
             stack.wait_ready()
             yield cluster
         finally:
+            for number in list(cluster.workers):
+                cluster.kill_worker(number)
             cluster.opened.close()
-            group.stop([*stack.services.values(), *cluster.workers.values()], grace_s=10)
+            group.stop(list(stack.services.values()), grace_s=10)
 
 
 def _argv(process: Process) -> list[str]:

@@ -15,6 +15,8 @@ from tests.reliability.load import Ledger, Writer, finish, talk
 
 pytestmark = pytest.mark.reliability
 
+CONNECTED = "Connected to redis"
+
 
 def test_database_restarted__during_a_call__the_answer_is_used_or_asked_for_again(
     cluster: Cluster, scene: Scene
@@ -103,3 +105,21 @@ def test_messages__doubled_and_reordered__change_nothing(cluster: Cluster, scene
     until("every message is taken", lambda: broker.waiting(cluster) == 0)
     assert scene.calls == 6
     assert [calls(cluster, entry) for entry in entries] == [["ok"]] * 6
+
+
+def test_broker_killed__during_a_call__the_worker_goes_on_afterwards(cluster: Cluster, scene: Scene) -> None:
+    """The wake-up of the call is acknowledged late, on a connection that is gone (worker/requests.py)."""
+    [worker] = cluster.have_workers(1)
+    process = cluster.workers[worker]
+    scene.script("held", "honest")
+    entry = scene.client.ask(scene.client.create(messages=talk(8)))
+    until("the call has left", lambda: scene.calls == 1)
+    connected = process.log.read_text().count(CONNECTED)
+    cluster.start_broker(cluster.kill_broker())
+    until("the worker is connected again", lambda: process.log.read_text().count(CONNECTED) > connected)
+    scene.models.release(scene.model)
+    assert scene.client.ended(entry)["outcome"] == "applied"
+    again = scene.client.ask(scene.client.create(messages=talk(8)))
+    assert scene.client.ended(again)["outcome"] == "applied"
+    assert cluster.workers[worker] is process
+    assert "Unrecoverable" not in process.log.read_text()

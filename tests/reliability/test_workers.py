@@ -64,7 +64,10 @@ def test_worker_stopped__wakes_after_its_lease_and_nobody_took_over__its_result_
 def test_worker_asked_to_stop__during_a_call__leaves_by_itself_and_the_job_ends_well(
     cluster: Cluster, scene: Scene
 ) -> None:
-    [asked] = cluster.have_workers(1)
+    for number in cluster.have_workers(1):
+        cluster.kill_worker(number)
+    asked = 1
+    cluster.start_worker(asked, forked=False)  # its exit code is looked at
     scene.script("slow:3", "honest")
     path = scene.client.create(messages=talk(8))
     entry = scene.client.ask(path)
