@@ -44,10 +44,10 @@ test-browser: $(READY) ## Run the admin in a real Chromium
 
 KILLS ?= 200
 test-reliability: $(READY) ## Kill and restart a cluster under load, half an hour (KILLS=200; SEED=n repeats a run)
-	@KILLS=$(KILLS) SEED=$(SEED) $(PY) -m pytest -m reliability tests/reliability $(ARGS)
+	@KILLS=$(KILLS) SEED=$(SEED) $(PY) -m pytest -m reliability --timeout=1200 tests/reliability $(ARGS)
 
 test-kills: $(READY) ## The part of it that CI has time for: chosen kills, and a few at random
-	@KILLS=6 LIMIT_S=120 SEED=$(SEED) $(PY) -m pytest -m reliability tests/reliability/test_worker_kills.py \
+	@KILLS=6 LIMIT_S=120 SEED=$(SEED) $(PY) -m pytest -m reliability --timeout=1200 tests/reliability/test_worker_kills.py \
 		tests/reliability/test_random_kills.py $(ARGS)
 
 lint: $(READY) ## Style, formatting, templates, import rules
@@ -84,7 +84,7 @@ docker-check: $(READY) ## Check the Dockerfile and the compose file
 	@.venv/bin/hadolint docker/Dockerfile
 	@.venv/bin/docker-compose -f docker/compose.yaml config -q
 
-check: test lint types schema-check migrations docker-check ## Everything CI runs
+check: test test-kills lint types schema-check migrations docker-check ## Everything CI runs
 
 LOCK := .venv/bin/uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q
 lock: ## Lock the newest allowed versions, with hashes

@@ -39,6 +39,7 @@ app.conf.update(
     worker_send_task_events=False,
     worker_cancel_long_running_tasks_on_connection_loss=False,  # a lost broker costs no finished call
     broker_connection_retry_on_startup=True,
+    broker_connection_max_retries=None,  # however long it is away: a worker that gives up helps nobody
     broker_transport_options={
         "visibility_timeout": limits.VISIBILITY_TIMEOUT,
         "socket_keepalive": True,

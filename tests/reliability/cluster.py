@@ -144,8 +144,11 @@ class Cluster:
             until("web answers", self.web_ready)
 
     def web_ready(self) -> bool:
+        return self.web_answers("healthz")
+
+    def web_answers(self, path: str) -> bool:
         try:
-            return httpx.get(f"{self.stack.base_url}/healthz", timeout=5, trust_env=False).status_code == 200
+            return httpx.get(f"{self.stack.base_url}/{path}", timeout=10, trust_env=False).status_code == 200
         except httpx.TransportError:
             return False
 
@@ -231,7 +234,7 @@ def running_cluster(data_dir: Path, given: Mapping[str, str] | None = None) -> I
         try:
             for service in ("web", "beat"):
                 stack.start(service)
-            stack.wait_ready()
+            until("the service is ready", lambda: cluster.web_answers("readyz"))
             yield cluster
         finally:
             for number in list(cluster.workers):
