@@ -11,12 +11,12 @@ MANAGE := $(PY) manage.py
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
-.PHONY: help up demo test test-slow test-browser test-llm test-reliability fuzz bench bench-big bench-quality lint format \
-	types migrations schema schema-check client docker-check \
+.PHONY: help up demo test test-slow test-browser test-llm test-reliability test-kills fuzz bench bench-big bench-quality \
+	lint format types migrations schema schema-check client docker-check \
 	check lock audit clean
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 $(READY): $(LOCKS)/bootstrap.txt $(LOCKS)/dev.txt
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed, and none was found. Install it, or name it: make PYTHON=/path/to/python3.11" >&2; exit 1; }
@@ -67,6 +67,14 @@ fuzz: $(READY) ## 20,000 hostile requests, and 5,000 and more cases of the OpenA
 	@FUZZ_REQUESTS=$${FUZZ_REQUESTS:-20000} CONTRACT_EXAMPLES=$${CONTRACT_EXAMPLES:-100} \
 		CONTRACT_PHASES=examples,coverage,fuzzing,stateful $(PY) -m pytest tests/fuzz --timeout=7200 $(ARGS)
 
+KILLS ?= 200
+test-reliability: $(READY) ## Kill and restart a cluster under load, half an hour (KILLS=200; SEED=n repeats a run)
+	@KILLS=$(KILLS) SEED=$(SEED) $(PY) -m pytest -m reliability --timeout=1200 tests/reliability $(ARGS)
+
+test-kills: $(READY) ## The part of it that CI has time for: chosen kills, and a few at random
+	@KILLS=6 LIMIT_S=120 SEED=$(SEED) $(PY) -m pytest -m reliability --timeout=1200 tests/reliability/test_worker_kills.py \
+		tests/reliability/test_random_kills.py $(ARGS)
+
 lint: $(READY) ## Style, formatting, templates, import rules
 	@.venv/bin/ruff check .
 	@.venv/bin/ruff format --check --quiet .
@@ -101,7 +109,7 @@ docker-check: $(READY) ## Check the Dockerfile and the compose file
 	@.venv/bin/hadolint docker/Dockerfile
 	@.venv/bin/docker-compose -f docker/compose.yaml config -q
 
-check: test lint types schema-check migrations docker-check ## Everything CI runs
+check: test test-kills lint types schema-check migrations docker-check ## Everything CI runs
 
 LOCK := .venv/bin/uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q
 lock: ## Lock the newest allowed versions, with hashes

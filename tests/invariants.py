@@ -87,6 +87,8 @@ def _read(row: Conversation) -> Iterable[int]:
     applied = Compaction.objects.filter(conversation_id=row.id, outcome="applied", reverted_at=None)
     for one in Pass.objects.filter(compaction__in=applied, status="succeeded", from_position__isnull=False):
         yield from range(one.from_position or 0, (one.to_position or 0) + 1)
+    for copied in applied.filter(passes=None):  # of a fork: its source's passes have read the span
+        yield from range(copied.span.first, copied.span.last + 1)
 
 
 def bound_problems(log: Iterable[Any], counter: Counter, bound: int) -> list[str]:
@@ -124,6 +126,8 @@ def audit(tenant_id: uuid.UUID, conversation_id: str, counter: Counter, prefix: 
         "shown_chars": sum(jsontext.chars(shown.body(one)) for one in (*carried, *tail))
         + sum(jsontext.chars(fmt.summary_message(node.text, prefix)) for node in nodes),
     }
+    if len(originals) == row.last_position:
+        expected["turn_count"] = sum(one.request for one in rows)
     return [
         f"{name} is {getattr(row, name)}, a recount {value}"
         for name, value in expected.items()

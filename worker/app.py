@@ -1,6 +1,7 @@
 """The Celery application. A message is a wake-up; the rows are the work (docs/design.md, The job).
 
-Run: `celery -A worker.app worker --pool threads -c 96` and one `celery -A worker.app beat`.
+Run: `celery -A worker.app worker --pool threads -c 96 --without-gossip --without-mingle`, and one
+`celery -A worker.app beat`.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from prometheus_client import start_http_server  # noqa: E402
 from compaction_service.compactions import broker  # noqa: E402
 from worker import limits, stopping  # noqa: E402
 
-app = Celery("compaction_service", broker=settings.BROKER_URL)
+app = Celery("compaction_service", broker=settings.BROKER_URL, task_cls="worker.requests:Task")
 app.conf.update(
     include=["worker.tasks"],
     **broker.queue_settings(settings.BROKER_URL),  # no result backend: state is in the database
@@ -38,6 +39,7 @@ app.conf.update(
     worker_send_task_events=False,
     worker_cancel_long_running_tasks_on_connection_loss=False,  # a lost broker costs no finished call
     broker_connection_retry_on_startup=True,
+    broker_connection_max_retries=None,  # however long it is away: a worker that gives up helps nobody
     broker_transport_options=broker.worker_options(settings.BROKER_URL, redelivery=settings.BROKER_REDELIVERY),
     visibility_timeout=settings.BROKER_REDELIVERY,
     timezone="UTC",

@@ -72,9 +72,11 @@ class Stack:
         """A module and its arguments; docker/compose.yaml runs the same."""
         web = ["gunicorn", "-c", "python:compaction_service.gunicorn", "-b", f"fd://{self.listener.fileno()}"]
         celery = ["celery", "-A", "worker.app"]
+        # Workers need no word of each other, and one that gossips cannot always come back from a broker that was away.
+        alone = ["--without-gossip", "--without-mingle"]
         return {
             "web": [*web, "compaction_service.wsgi"],
-            "worker": [*celery, "worker", "--pool", "threads", "-c", "96", "-Q", "compactions,default"],
+            "worker": [*celery, "worker", "--pool", "threads", "-c", "96", "-Q", "compactions,default", *alone],
             "beat": [*celery, "beat", "-s", str(self.data_dir / "beat-schedule")],
         }[service]
 

@@ -6,7 +6,7 @@ Bad answers     empty, blank, none (null), word_none (the word), refusal, trunca
                 longer, wrong_language, braces, nul, no_usage, no_choices, garbage
 Refusals        status:CODE, 429:RETRY-AFTER (seconds or an HTTP date), context_length, quota, key_echo, roles,
                 redirect:URL
-The wire        hang, cut, drip, endless, compressed
+The wire        hang, held (an honest answer, once `release` is called), cut, drip, endless, compressed
 """
 
 from __future__ import annotations
@@ -62,6 +62,7 @@ _NAMES = frozenset(
         "roles",
         "redirect",
         "hang",
+        "held",
         "cut",
         "drip",
         "endless",
@@ -79,6 +80,7 @@ class Reply:
     headers: dict[str, str] = field(default_factory=dict)
     delay: float = 0.0
     hang: bool = False
+    held: bool = False
     cut: bool = False
     drip: bool = False
 
@@ -104,7 +106,8 @@ def reply(behaviour: str, body: dict[str, Any], *, key: str, repeated: int) -> R
     data = json.dumps(answer).encode()
     if name == "compressed":
         return Reply(body=gzip.compress(data), headers={"Content-Encoding": "gzip"})
-    return Reply(body=data, delay=float(argument) if name == "slow" else 0.0, cut=name == "cut", drip=name == "drip")
+    delay = float(argument) if name == "slow" else 0.0
+    return Reply(body=data, delay=delay, held=name == "held", cut=name == "cut", drip=name == "drip")
 
 
 def error_body(message: str, kind: str, code: str | None) -> dict[str, Any]:

@@ -38,6 +38,10 @@ class Control:
         self._send("/_script", {"model": model, "behaviours": behaviours, "latency": latency, "key": key})
         return model
 
+    def release(self, model: str) -> None:
+        """Let the answers go that `held` keeps back for this model, now and from now on, until it is scripted anew."""
+        self._send("/_release", {"model": model})
+
     def calls(self, model: str | None = None) -> list[dict[str, Any]]:
         """The calls received, oldest first: model, behaviour, time, key_ok, headers, body."""
         calls: list[dict[str, Any]] = self._send(f"/_calls?model={quote(model)}" if model else "/_calls")["calls"]

@@ -1,4 +1,4 @@
-"""The HTTP side: `POST /v1/chat/completions`, `GET /v1/models`, and `/_script`, `/_calls`, `/_reset`."""
+"""The HTTP side: `POST /v1/chat/completions`, `GET /v1/models`, and `/_script`, `/_release`, `/_calls`, `/_reset`."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ class Script:
     latency: float | None = None
     key: str = DEFAULT_KEY
     used: int = 0
+    released: threading.Event = field(default_factory=threading.Event)
 
     def next(self) -> tuple[str, int]:
         """The behaviour of the next call, and how often it was used before in a row."""
@@ -88,6 +89,8 @@ class _Handler(BaseHTTPRequestHandler):
             return self._complete(body)
         if self.path == "/_script":
             return self._script(body)
+        if self.path == "/_release":
+            return self._release(body["model"])
         if self.path == "/_reset":
             return self._reset(body.get("model"))
         return self._json(404, behaviours.error_body("Unknown path.", "invalid_request_error", None))
@@ -100,6 +103,11 @@ class _Handler(BaseHTTPRequestHandler):
         with self.server.lock:
             self.server.scripts[body["model"]] = script
         return self._json(200, {})
+
+    def _release(self, model: str) -> None:
+        with self.server.lock:
+            self.server.scripts[model].released.set()
+        self._json(200, {})
 
     def _reset(self, model: str | None) -> None:
         with self.server.lock:
@@ -127,6 +135,8 @@ class _Handler(BaseHTTPRequestHandler):
             answer_at = time.monotonic() + (server.latency if script.latency is None else script.latency)
             reply = behaviours.reply(behaviour, body, key=key, repeated=repeated)
             server.stopping.wait(max(0.0, answer_at - time.monotonic()))
+            if reply.held:
+                self._hold(script)
             self._reply(reply)
         finally:
             with server.lock:
@@ -156,6 +166,11 @@ class _Handler(BaseHTTPRequestHandler):
                     break
         else:
             self.wfile.write(data)
+
+    def _hold(self, script: Script) -> None:
+        deadline = time.monotonic() + HANG
+        while time.monotonic() < deadline and not (script.released.wait(0.02) or self.server.stopping.is_set()):
+            pass
 
     def _wait_for_the_client_to_leave(self, seconds: float) -> None:
         deadline = time.monotonic() + seconds
