@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('compactions', '0006_log_entries'),
+        ('compactions', '0007_fair_claims'),
     ]
 
     operations = [
