@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from compaction_service.compactions.models import Method, PassKind
@@ -148,7 +148,7 @@ def execute(step: Step) -> Result:
 def _extract(step: Step) -> Result:
     """Without a model: the summary of the whole span at once, or the cut of one that is too long (semantics 7)."""
     if step.kind == PassKind.NOTES:
-        return _noted(step, Spent(), _ends(step.unread), noting.noted(step.unread, step.ledger.notes))
+        return _noted(step, Result(Spent(), read=_ends(step.unread)), noting.noted(step.unread, step.ledger.notes))
     if step.kind == PassKind.RESUMMARIZE:
         text = bounding.cut(step.text, step.bound, step.count)
         sections = sections_of.parse(text, step.policy.summary_sections).sections
@@ -206,7 +206,7 @@ def _ask(step: Step, model: Model) -> Result:
         heard = notes_answer.read(answer, shown, step.ledger.notes)
         if isinstance(heard, str):
             return Result(spent, read=read, last_chunk=last, rejected=heard)
-        return _noted(step, spent, read, heard.found, heard.not_borne_out, last=last)
+        return _noted(step, Result(spent, read=read, last_chunk=last), heard.found, heard.not_borne_out)
     judged = acceptance.accept(
         acceptance.Answer(done.text, done.finish_reason, done.tool_calls),
         sections=step.policy.summary_sections,
@@ -222,16 +222,8 @@ def _ask(step: Step, model: Model) -> Result:
     return _bounded(step, spent, read, judged)
 
 
-def _noted(
-    step: Step,
-    spent: Spent,
-    read: tuple[int, int] | None,
-    found: Sequence[Found],
-    not_borne_out: Sequence[Note] = (),
-    *,
-    last: bool = True,
-) -> Result:
-    """The ledger with these notes, within its room."""
+def _noted(step: Step, result: Result, found: Sequence[Found], not_borne_out: Sequence[Note] = ()) -> Result:
+    """The result with the ledger that has these notes, within its room."""
     ledger = notes_of.merged(step.ledger.notes, found, step.bound, step.count)
     gone = [
         *notes_of.logged(ledger.replaced, "replaced"),
@@ -239,7 +231,7 @@ def _noted(
         *notes_of.logged(not_borne_out, "not_borne_out"),
     ]
     text = "\n".join(one.note.line for one in found)
-    return Result(spent, read=read, text=text, last_chunk=last, noted=Noted(ledger.notes, gone[:MOST_LOGGED]))
+    return replace(result, text=text, noted=Noted(ledger.notes, gone[:MOST_LOGGED]))
 
 
 def _told(tokens: int | None, count: Callable[[], int]) -> int:
