@@ -86,7 +86,7 @@ def step_of(one: Pass) -> Step | None:
         tail=_tail(conversation, last),
         replaced_tokens=(merging.tokens if merging else spanned) - beside,
         target=max(target // 2, target - beside),
-        bound=_notes_room(nodes, terms, bound, spanned) if kind == PassKind.NOTES else max(1, bound - beside),
+        bound=_notes_room(compaction, nodes, terms, bound) if kind == PassKind.NOTES else max(1, bound - beside),
         passes_done=_shortened([*done, one]),
         count=terms.counter.text,
         parts=merging.parts if merging else (),
@@ -167,9 +167,10 @@ def _ledger(compaction: Compaction, nodes: Sequence[Summary]) -> Ledger:
     return Ledger(_notes_of(nodes) if made is None else notes.from_json(made))
 
 
-def _notes_room(nodes: Sequence[Summary], terms: Terms, bound: int, span_tokens: int) -> int:
+def _notes_room(compaction: Compaction, nodes: Sequence[Summary], terms: Terms, bound: int) -> int:
     before = notes.cost(_notes_of(nodes), terms.counter.text)
-    return notes.budget_of(bound, before, span_tokens)
+    span = (compaction.tokens_in or 0) - sum(node.tokens for node in nodes)
+    return notes.budget_of(bound, before, max(0, span))
 
 
 def _previous(compaction: Compaction, one: Pass, nodes: Sequence[Summary], ledger: Ledger, done: Sequence[Pass]) -> str:

@@ -194,7 +194,7 @@ def execute(step: Step) -> Result:
 def _extract(step: Step) -> Result:
     """Without a model: the summary of the whole span at once, or the cut of one that is too long (semantics 7)."""
     if step.kind == PassKind.NOTES:
-        return _noted(step, Spent(), _ends(step.unread), noting.noted(step.unread, step.ledger.notes))
+        return _noted(step, Result(Spent(), read=_ends(step.unread)), noting.noted(step.unread, step.ledger.notes))
     if step.kind == PassKind.RESUMMARIZE:
         text = bounding.cut(step.text, step.bound, step.count)
         sections = sections_of.parse(text, step.policy.summary_sections).sections
@@ -250,8 +250,7 @@ def _call(step: Step, model: Model, asked: Asked) -> Result:
         heard = notes_answer.read(answer, shown, step.ledger.notes)
         if isinstance(heard, str):
             return Result(spent, rejected=heard, **about)
-        noted = _noted(step, spent, read, heard.found, heard.not_borne_out)
-        return replace(noted, last_chunk=asked.last, next_from=asked.next_from)
+        return _noted(step, Result(spent, **about), heard.found, heard.not_borne_out)
     judged = acceptance.accept(
         answer,
         sections=step.policy.summary_sections,
@@ -269,14 +268,8 @@ def _call(step: Step, model: Model, asked: Asked) -> Result:
     return _bounded(step, spent, read, judged)
 
 
-def _noted(
-    step: Step,
-    spent: Spent,
-    read: tuple[int, int] | None,
-    found: Sequence[Found],
-    not_borne_out: Sequence[Note] = (),
-) -> Result:
-    """The ledger with these notes, within its room."""
+def _noted(step: Step, result: Result, found: Sequence[Found], not_borne_out: Sequence[Note] = ()) -> Result:
+    """The result with the ledger that has these notes, within its room."""
     ledger = notes_of.merged(step.ledger.notes, found, step.bound, step.count)
     gone = [
         *notes_of.logged(ledger.replaced, "replaced"),
@@ -284,7 +277,7 @@ def _noted(
         *notes_of.logged(not_borne_out, "not_borne_out"),
     ]
     text = "\n".join(one.note.line for one in found)
-    return Result(spent, read=read, text=text, noted=Noted(ledger.notes, gone[:MOST_LOGGED]))
+    return replace(result, text=text, noted=Noted(ledger.notes, gone[:MOST_LOGGED]))
 
 
 def _told(tokens: int | None, count: Callable[[], int]) -> int:
