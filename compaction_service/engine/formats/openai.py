@@ -14,6 +14,7 @@ from compaction_service.engine.formats.openai_checks import (
     SYSTEM_ROLES,
     call_id,
     check_assistant,
+    check_chat,
     check_content,
     check_name,
     check_system,
@@ -49,6 +50,7 @@ name: Final = "openai"
 def read(message: JSON, attr: str) -> Facts:
     """What one message means. MessageError, naming the place below `attr`, if the chat API would refuse it."""
     body = object_(message, "A message", attr)
+    check_chat(body, attr)
     role = choice(body, "role", ROLES, attr)
     check_name(body, attr)
     if role == "assistant":

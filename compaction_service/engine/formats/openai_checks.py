@@ -14,6 +14,13 @@ ROLES = (*SYSTEM_ROLES, "user", "assistant", "tool", "function")
 CALL_KINDS = {"function": "arguments", "custom": "input"}  # the text each kind of tool call carries
 
 
+def check_chat(body: dict[str, JSON], attr: str) -> None:
+    """Items of the Responses API (reasoning, calls, compaction) have a type and no role: chat cannot express them."""
+    if "role" not in body and isinstance(body.get("type"), str):
+        detail = "`role` is required: this looks like an item of the Responses API, which is no chat message."
+        raise MessageError("required", detail, f"{attr}.role")
+
+
 def check_name(body: dict[str, JSON], attr: str) -> None:
     if body.get("name") is not None:
         string(body, "name", attr)

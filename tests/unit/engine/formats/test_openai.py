@@ -197,6 +197,13 @@ def outcome(message: Any) -> Facts | MessageError:
         return error
 
 
+@pytest.mark.parametrize("kind", ["reasoning", "function_call_output", "compaction"])
+def test_read__item_of_the_responses_api__is_told_apart(kind: str) -> None:
+    with pytest.raises(MessageError, match="item of the Responses API") as caught:
+        FORMAT.read({"type": kind, "id": "rs_1"}, "messages.3")
+    assert (caught.value.code, caught.value.attr) == ("required", "messages.3.role")
+
+
 @given(JSON_VALUES | MUTATED)
 def test_read__any_json__is_accepted_whole_or_refused_with_a_place(message: Any) -> None:
     facts = outcome(message)
