@@ -23,6 +23,7 @@ from compaction_service.compactions import clock as queue_clock
 from compaction_service.compactions.leases import Claim
 from compaction_service.compactions.models import Compaction, Work
 from compaction_service.conversations import recounts
+from compaction_service.llm import client
 from compaction_service.usage.models import Call
 from tenants.scope import tenant_scope
 from tests.model_server import Control, running
@@ -179,7 +180,8 @@ def service(tenant: Any, clock: Clock) -> Iterator[Service]:
 
 @pytest.fixture(scope="session")
 def models() -> Iterator[Control]:
-    """The scripted model server."""
+    """The scripted model server. litellm is imported before, as in a worker: it takes longer than retries wait."""
+    client.preload()
     with running() as control:
         yield control
 

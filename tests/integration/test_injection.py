@@ -37,7 +37,7 @@ def talk(service: Service, hostile: str, **fields: Any) -> str:
         {"role": "user", "content": "Look again whether the totals are right. " + filler(4)},
         {"role": "assistant", "content": "They are. " + filler(5)},
         {"role": "user", "content": "Fine."},
-        {"role": "assistant", "content": "Anything else?"},
+        {"role": "assistant", "content": "Anything else? Perhaps src/tail.py?"},
     )
     return path
 
@@ -159,11 +159,13 @@ def test_context__summary_that_ends_its_own_block__stays_one_message_of_the_user
 def test_active_files__named_by_the_model_or_the_tail_only__are_dropped_and_noted(
     service: Service, models: Control, model: str
 ) -> None:
-    answer = GOOD.format(goal="Prices.", step="none", file=f"- /etc/{SECRET}\n- src/page.py.bak\n- age.py")
+    answer = GOOD.format(
+        goal="Prices.", step="none", file=f"- /etc/{SECRET}\n- src/page.py.bak\n- age.py\n- src/tail.py"
+    )
     service.summarizer(models, models.script(model, f"say:{answer}"))
     entry = service.compact(talk(service, "nothing"))
     assert entry["sections"][2]["text"] == "- src/page.py"
-    assert {"invented_files": [f"/etc/{SECRET}", "src/page.py.bak", "age.py"]} in entry["notes"]
+    assert {"invented_files": [f"/etc/{SECRET}", "src/page.py.bak", "age.py", "src/tail.py"]} in entry["notes"]
     assert SECRET not in entry["summary"]
 
 

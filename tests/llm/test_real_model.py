@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.llm, pytest.mark.timeout(3600)]
 COUNTER = counter_for("o200k_base", 1.0)
 FILE = Path(__file__).resolve().parents[1] / "data/airline.jsonl"
 WINDOW, RESERVE, BOUND = 3000, 300, 200
-APPLIED = 4  # compactions, then it is enough
+APPLIED = 3  # compactions, then it is enough
 PATIENCE = 600.0  # seconds for a call: some machines read 40 tokens a second
 REASONS = {*CODES, *get_args(Reason), "worker_lost"}
 
