@@ -16,7 +16,8 @@ from compaction_service.compactions.models import Work
 from compaction_service.local.stack import Stack
 from tests.inprocess import Service
 from tests.integration.test_faults import chat
-from tests.integration.test_live import appended, created, turn
+from tests.integration.test_live import appended, created
+from tests.integration.test_races import turn
 from tests.model_server import Control, spawned
 from worker import limits, stopping, tasks
 
