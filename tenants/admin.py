@@ -25,6 +25,8 @@ from tenants.platform_admin import PlatformAdmin, ReadOnlyAdmin, TenantFilter, a
 PAGES = {
     "Conversations": "conversations_conversation",
     "Compactions": "compactions_compaction",
+    "Jobs": "compactions_work",
+    "Budgets": "usage_month",
     "Keys": "tenants_apikey",
     "Model calls": "usage_call",
 }

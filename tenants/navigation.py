@@ -19,8 +19,11 @@ GROUPS = (
         ("tenants.apikey", "Keys", "key"),
         ("tenants.platformkey", "Platform keys", "vpn_key"),
         ("registry.model", "Models", "neurology"),
+        ("compactions.work", "Jobs", "pending_actions"),
+        ("compactions.breaker", "Breakers", "power_off"),
         ("usage.call", "Model calls", "receipt_long"),
         ("usage.day", "Daily sums", "calendar_month"),
+        ("usage.month", "Budgets", "savings"),
     )),
     ("Staff", (
         ("auth.user", "Users", "person"),

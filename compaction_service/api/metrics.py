@@ -16,6 +16,9 @@ REQUESTS = Histogram(
 )
 
 NEAR_LIMIT = Counter("compaction_context_near_limit", "Contexts that came to 90 % of their limit from below.")
+BUDGET_EXHAUSTED = Counter(
+    "compaction_budget_exhausted", "Months in which a tenant's budget did not pay a call any more."
+)
 _at_scrape: list[Collector] = []
 
 

@@ -15,7 +15,7 @@ from django.urls import URLPattern, path
 from django.views.decorators.http import require_POST
 
 from compaction_service.api.errors import ApiError
-from compaction_service.compactions import review, services
+from compaction_service.compactions import queue_admin, review, services
 from compaction_service.compactions.models import Compaction, Pass, Review, Summary
 from compaction_service.conversations import transcripts
 from compaction_service.conversations.admin import matching, number
@@ -33,6 +33,8 @@ from tenants.platform_admin import (
     times,
 )
 from tenants.scope import tenant_scope
+
+__all__ = ["queue_admin"]  # Django looks for pages in this module only
 
 DEFERRED = ("tenant__summarizer_key", "conversation__system", "conversation__tools")
 

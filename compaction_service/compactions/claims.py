@@ -82,6 +82,12 @@ _WAITING = f"""
 """  # noqa: S608
 
 
+_AT_LIMIT = f"""
+    select count(*) + 1 >= coalesce((select in_flight from compactions_shares(array[%(tenant)s])), %(in_flight)s)
+    from compactions_work where tenant_id = %(tenant)s and lease_until > {NOW}
+"""  # noqa: S608
+
+
 class _Turn(NamedTuple):
     """A tenant that may claim. `most`: claims it may have in flight, of `claims` it has; `tag`: its turn."""
 
@@ -146,11 +152,15 @@ def due(limit: int = 1000) -> int:
 
 
 def waits_for(claim: Claim) -> bool:
-    """Whether a job of this tenant can be taken now that a claim of it is over.
+    """Whether a job of this tenant may have waited for this claim to end: the tenant was at its limit.
 
-    Its wake-up may have found the tenant at its limit, and nothing else would come for it before the next sweep.
+    Its wake-up found nothing then, and no other would come for it before the next sweep.
     """
-    return _waiting(claim.tenant_id, 1) > 0
+    values = {"tenant": claim.tenant_id, "in_flight": Limits().compactions_in_flight, "ahead": clock.ahead()}
+    with connections["default"].cursor() as cursor:
+        cursor.execute(_AT_LIMIT, values)
+        at_limit: bool = cursor.fetchone()[0]
+    return at_limit and _waiting(claim.tenant_id, 1) > 0
 
 
 def _waiting(tenant_id: uuid.UUID, most: int) -> int:

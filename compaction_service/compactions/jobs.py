@@ -22,7 +22,7 @@ from compaction_service.compactions.applying import apply, describe
 from compaction_service.compactions.chains import Chain
 from compaction_service.compactions.ending import end
 from compaction_service.compactions.leases import Claim
-from compaction_service.compactions.metrics import PASSES, called
+from compaction_service.compactions.metrics import PASSES, called, refused
 from compaction_service.compactions.models import LIVE, Compaction, Outcome, Pass, PassKind, PassStatus, Status, Work
 from compaction_service.compactions.preparing import step_of
 from compaction_service.compactions.starting import job_terms, lock_conversation, open_job, queue_pass
@@ -106,6 +106,7 @@ def _execute(claim: Claim, step: Step) -> tuple[Result, uuid.UUID | None]:
             reservation = budgets.reserve(step.budget, amount, seconds=settings.PASS_DEADLINE)
         connection.close()
         if reservation is None:
+            refused("budget_exhausted")
             return Result(Spent(), rejected="budget_exhausted", called=False), None
     return execute(replace(step, asked=asked)), reservation
 
@@ -168,6 +169,7 @@ def _callable(claim: Claim, compaction: Compaction, one: Pass, tenant: Tenant) -
         compaction.work["models"] = [one.model]  # the others would be too late as well
         found = _next_model(compaction, one, error="deadline")
     while found is not None and found.model and not breakers.allows(found.model, tenant, claim.at):
+        refused("breaker_open")
         found = _next_model(compaction, found, error="breaker_open")
     return found
 

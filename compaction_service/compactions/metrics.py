@@ -23,6 +23,8 @@ PASSES = Histogram(
 )
 CALLS = Counter("compaction_model_calls", "Calls to models, by what became of them.", ["status"])
 
+REFUSED = Counter("compaction_calls_refused", "Calls to models that were not made, by why.", ["reason"])
+
 
 def ended(outcome: Outcome, trigger: Trigger) -> None:
     """Count a compaction once its end is committed."""
@@ -32,6 +34,11 @@ def ended(outcome: Outcome, trigger: Trigger) -> None:
 def called(status: str) -> None:
     """Count a call once it is in the ledger. `status`: ok, failed or late."""
     transaction.on_commit(CALLS.labels(status).inc, using=current_alias.get())
+
+
+def refused(reason: str) -> None:
+    """Count a call that was not made. `reason`: breaker_open or budget_exhausted."""
+    REFUSED.labels(reason).inc()
 
 
 class Queue(Collector):

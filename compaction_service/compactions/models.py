@@ -303,6 +303,7 @@ class Work(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
+        verbose_name = "job"
         indexes: ClassVar = [
             models.Index(fields=["tenant_id", "-priority", "created_at"], name="work_by_tenant"),
             models.Index(fields=["tenant_id"], condition=Q(lease_until__isnull=False), name="work_in_flight"),

@@ -8,7 +8,8 @@ from django.contrib import admin
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 
-from compaction_service.usage.models import Call, Day
+from compaction_service.usage.models import Call, Day, Month
+from tenants.limits import limits_of
 from tenants.platform_admin import AgeFilter, ReadOnlyAdmin, TenantFilter, column, id_matches, times
 
 
@@ -68,3 +69,18 @@ class DayAdmin(_LedgerAdmin):
         "day", "conversation_id", "model", "messages", "tokens", "applied", "tokens_saved", "calls", "llm_tokens_in",
         "llm_tokens_out", "cost", "tenant__name",
     )  # fmt: skip
+
+
+@admin.register(Month)
+class MonthAdmin(ReadOnlyAdmin):
+    """What tenants with a budget spent, by month."""
+
+    list_display = ("month", "tenant", "cost", "limit", times("exhausted_at", "first refused a call"))
+    list_filter = (AgeFilter, TenantFilter)
+    list_select_related = ("tenant",)
+    list_only = ("month", "cost", "exhausted_at", "tenant__name", "tenant__limits")
+
+    @column("limit now")
+    def limit(self, row: Month) -> str:
+        found = limits_of(row.tenant.limits).monthly_budget
+        return "none" if found is None else f"{found:,}"

@@ -17,8 +17,8 @@ from django.db import transaction
 from django.db.models import DecimalField, F, QuerySet, Sum, Value
 from django.db.models.functions import Coalesce, Now
 from django.utils import timezone
-from prometheus_client import Counter
 
+from compaction_service.api.metrics import BUDGET_EXHAUSTED
 from compaction_service.routers import current_alias
 from compaction_service.usage.models import Day, Month, Reservation
 from tenants.limits import limits_of
@@ -27,7 +27,6 @@ from tenants.selectors import tenant_get
 
 logger = logging.getLogger(__name__)
 
-EXHAUSTED = Counter("compaction_budget_exhausted", "Months in which a tenant's budget did not pay a call any more.")
 _NOTHING = Value(Decimal(0), output_field=DecimalField(max_digits=18, decimal_places=8))
 
 
@@ -123,7 +122,7 @@ def _exhausted(month: Month) -> None:
         return
 
     def tell() -> None:
-        EXHAUSTED.inc()
+        BUDGET_EXHAUSTED.inc()
         logger.warning("budget exhausted", extra={"tenant": str(month.tenant_id), "month": month.month.isoformat()})
 
     transaction.on_commit(tell, using=current_alias.get())

@@ -47,13 +47,14 @@ class Bench:
 @contextmanager
 def running() -> Iterator[Bench]:
     """Service and model as processes of their own; this process only asks and looks."""
-    from compaction_service.local.stack import running_stack
+    from compaction_service.local import stack as stacks
 
+    vars(stacks)["READY_TIMEOUT_S"] = 600  # on a machine that others use
     with ExitStack() as opened:
         folder = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="compaction-bench-")))
         model = opened.enter_context(spawned())
         environ = {name: value for name, value in os.environ.items() if name != "PORT"}
-        stack = opened.enter_context(running_stack(environ, folder))
+        stack = opened.enter_context(stacks.running_stack(environ, folder))
         os.environ.update(stack.env)
         many, other = (_tenant(stack, model) for _ in range(2))
         yield Bench(stack, model, many, other)

@@ -45,6 +45,10 @@ class Migration(migrations.Migration):
                 ('due', models.FloatField(default=0)),
             ],
         ),
+        migrations.AlterModelOptions(
+            name='work',
+            options={'verbose_name': 'job'},
+        ),
         migrations.RemoveIndex(
             model_name='work',
             name='work_due',

@@ -20,6 +20,9 @@ LISTS = {
     "/admin/tenants/apikey/": 4,
     "/admin/usage/call/": 4,
     "/admin/usage/day/": 4,
+    "/admin/usage/month/": 4,
+    "/admin/compactions/work/": 5,
+    "/admin/compactions/breaker/": 4,
 }
 TEXTS = ("body", "summary", "sections", "policy", "system", "tools", "text")
 

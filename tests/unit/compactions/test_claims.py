@@ -145,6 +145,8 @@ def test_claim__limit_of_the_tenant__holds_among_workers_that_claim_at_once(tena
     claims.release(taken[0])
     assert claims.due() == 1
     assert claims.waits_for(taken[0])
+    limited(first, compactions_in_flight=10)
+    assert not claims.waits_for(taken[0])  # its wake-up found room
     assert claims.claim() is not None
 
 

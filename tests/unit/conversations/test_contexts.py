@@ -3,7 +3,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.db import connection
 
+from compaction_service.conversations import contexts
 from compaction_service.conversations.models import Conversation
 from compaction_service.engine import fit as fitting
 from tenants.scope import tenant_scope
@@ -50,3 +52,25 @@ def test_context_etag__the_tenants_preset_changes_how_summaries_are_shown__chang
     again = service.client.get(f"/v1/{path}/context", headers={"If-None-Match": tag})
 
     assert again.status_code == 200
+
+
+@pytest.mark.parametrize("keyed", [False, True])
+def test_context__long_or_short__is_made_after_its_transaction(
+    service: Service, monkeypatch: pytest.MonkeyPatch, keyed: bool
+) -> None:
+    """Its work holds no row; only with an Idempotency-Key it is part of the stored answer, and so of the transaction."""
+    inside: list[bool] = []
+    real = contexts.context_read
+
+    def noted(*arguments: Any) -> Any:
+        inside.append(connection.in_atomic_block)
+        return real(*arguments)
+
+    monkeypatch.setattr(contexts, "context_read", noted)
+    path = service.create()
+    headers = {"Idempotency-Key": "a key"} if keyed else {}
+    given = {"messages": [{"role": "user", "content": "Hi."}], "return_context": True}
+    answer = service.post(f"{path}/messages", given, **headers)
+    read = service.context(path)
+    assert inside == [keyed, False]
+    assert answer["context"] == read
