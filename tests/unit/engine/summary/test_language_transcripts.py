@@ -12,7 +12,7 @@ from compaction_service.engine.summary.language import expected, is_other
 from compaction_service.engine.summary.span import SpanMessage
 from compaction_service.engine.summary.transcript import render
 from tests.model_server import honest
-from tests.transcripts import OPENAI, transcript
+from tests.transcripts import sources, transcript
 
 from .build import SECTIONS, by_chars
 
@@ -38,7 +38,7 @@ def written(span: list[SpanMessage], language: str) -> str:
     return honest.write(ask, 300, language=language)
 
 
-@pytest.mark.parametrize("name", OPENAI)
+@pytest.mark.parametrize("name", sources())
 def test_is_other__real_conversation__its_own_language_is_taken(name: str) -> None:
     for span in spans(name):
         wanted = expected(None, span)
