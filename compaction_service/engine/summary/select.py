@@ -38,6 +38,7 @@ _FIGURE = re.compile(r"\d")
 _SIGN = re.compile(r"[{}\[\]<>=|;()_#*\\^~+&$@]")
 _SIGNS = 0.08  # of a text's characters; more, and it is no prose
 _FEW = 4  # words
+_LONG_GREETING = 200  # characters; a longer text says something
 _EVALUATIONS = 30  # per sentence on average; after that stale worths are taken, which keeps hostile input linear
 
 
@@ -99,6 +100,8 @@ def is_relative(sentence: Traits) -> bool:
 
 def only_greets(text: str) -> bool:
     """Or thanks. Other kind words are kept where there is room for them."""
+    if len(text) > _LONG_GREETING:
+        return False
     found = words(text)
     return not GREETING.isdisjoint(found) and _is_kind(found)
 
