@@ -101,7 +101,9 @@ def _facts() -> list[Figure]:
 def table(figures: list[Figure]) -> Table:
     made = Table(title="Extractive summaries, 8:1")
     for heading in ("figure", "value", "unit", "target", "", "detail"):
-        made.add_column(heading, justify="right" if heading == "value" else "left")
+        made.add_column(
+            heading, justify="right" if heading == "value" else "left", no_wrap=heading in ("figure", "value")
+        )
     for one in figures:
         sign = "" if one.reached is None else ("reached" if one.reached else "MISSED")
         made.add_row(one.name, f"{one.value:.3f}", one.unit, one.target, sign, _short(one.detail))

@@ -23,7 +23,7 @@ SECTIONS = ("Overall Goal", "Next Steps", "Active Files")
 PLANTED = {
     "port 48213": "Our staging proxy listens on port 48213.",
     "INV-99231": "The invoice they dispute is INV-99231.",
-    "/srv/kestrel/main.conf": "The settings live in /srv/kestrel/main.conf on the old host.",
+    "srv/kestrel/main.conf": "The settings live in /srv/kestrel/main.conf on the old host.",
     "ERR_QUOTA_7": "What users see is ERR_QUOTA_7 and a blank page.",
     "Zanzibar": "My colleague Odile moved to Zanzibar in spring.",
     "2031-02-17": "The licence runs out on 2031-02-17.",

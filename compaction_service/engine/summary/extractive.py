@@ -66,14 +66,14 @@ def extract(
     for_names = min(int(room * NAMES_SHARE), count(name_line(names)) + len(names) + 2)
     room -= count(listed) + count(todo) + for_names
 
-    kept = _choose(
-        list(old_sentences(old, headings, layout, messages)), min(room, max(room - target, room // 2)), count
-    )
+    before = list(old_sentences(old, headings, layout, messages))
+    kept = _choose(before, [_candidate(one, count) for one in before], min(room, max(room - target, room // 2)))
     room -= int(sum(cost(sentence, count) for sentence in kept))
     found = [sentence for sentence in new_sentences(messages, layout) if sentence.line not in shown]
+    candidates = [_candidate(sentence, count) for sentence in found]
     text = ""
     for _ in range(_FILLS):
-        kept = _choose(found, room, count, kept)
+        kept = _choose(found, candidates, room, kept)
         bodies = placed(kept, layout, len(headings))
         if layout.steps is not None:
             bodies[layout.steps].insert(0, todo)
@@ -95,19 +95,20 @@ def _files(messages: Sequence[SpanMessage], old: Parsed) -> list[str]:
     return list(dict.fromkeys([*mentioned_files(messages), *listed]))
 
 
-def _choose(found: Sequence[Sentence], room: float, count: Count, kept: Sequence[Sentence] = ()) -> list[Sentence]:
-    """`kept`, and those of `found` that there is room for, in their order."""
+def _choose(
+    found: Sequence[Sentence], candidates: Sequence[Candidate], room: float, kept: Sequence[Sentence] = ()
+) -> list[Sentence]:
+    """`kept`, and those of `found` that there is room for, in their order; what is said twice is kept once."""
     has = {sentence.text for sentence in kept}
     first: dict[str, int] = {}
     for number, sentence in enumerate(found):
         first.setdefault(sentence.text, number)
     distinct = [number for text, number in first.items() if text not in has]
-    candidates = [_candidate(found[number], count) for number in distinct]
     seen = (word for sentence in kept for word in sentence.traits.words)
-    chosen = {distinct[number] for number in select(candidates, room, seen)}
-    mine = {id(sentence) for sentence in kept}
-    before = [sentence for sentence in kept if sentence.line < 0]
-    return before + [one for number, one in enumerate(found) if number in chosen or (one.line > 0 and id(one) in mine)]
+    chosen = {distinct[number] for number in select([candidates[number] for number in distinct], room, seen)}
+    mine = set(map(id, kept))
+    old = [sentence for sentence in kept if sentence.line < 0]
+    return old + [one for number, one in enumerate(found) if number in chosen or (one.line > 0 and id(one) in mine)]
 
 
 def _candidate(one: Sentence, count: Count) -> Candidate:

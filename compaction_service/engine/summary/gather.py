@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from statistics import fmean
 
 from .files import call_values
@@ -23,6 +24,7 @@ _ANSWER_WEIGHT = 2.0  # of what answers a question
 _ASKED = 10  # sentences at a request's beginning; what follows was pasted
 _PASTED_WEIGHT = 0.7
 _BULLET = re.compile(r"^\s{0,8}(?:[-*+•>]|#{1,6}|\d{1,3}[.)])\s+")
+_WENT_ON = re.compile(r"(?<=\u2026)\s+")  # as `bullets` joins what has no full stop
 _DAY = re.compile(r"\[\d{4}-\d\d-\d\d\] ")
 
 
@@ -91,7 +93,8 @@ def old_sentences(
             if tool not in tools:
                 tool = ""
             weight = _WEIGHTS["result"] if tool else boost if place == layout.goal else 1.0
-            for sentence in sentences(said.removeprefix(tool)):
+            parts = _WENT_ON.split(said.removeprefix(tool))
+            for sentence in chain.from_iterable(map(sentences, parts)):
                 worth = weight * (_ERROR_WEIGHT if ERROR.search(sentence) else 1)
                 talk = bool(day) and not tool
                 yield Sentence(sentence, traits(sentence), number, worth, place, day + tool, talk)

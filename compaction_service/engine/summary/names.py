@@ -16,7 +16,7 @@ from .terms import terms
 
 # port=8080, mypy==0.910, "total_cost': 0.43", line 1475
 _VALUE = re.compile(
-    r"""(?<![\w.-])([A-Za-z][\w.-]{1,40})['"]?(==|[:=]\s?|\s)['"(]?(\d[\d.,:]{0,20}\d%?)(?![\w.,-]*\w)"""
+    r"""(?<![\w.-])([A-Za-z][\w.-]{1,40})['"]?(==|[:=]\s?|\s)['"(]?(\d[\d.,:]{0,20}\d%?)(?![\w.,-]{0,40}\w)"""
 )
 _LINE = re.compile(r"^- `([^`\n]*)`$", re.MULTILINE)
 

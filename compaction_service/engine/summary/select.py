@@ -36,8 +36,10 @@ _QUOTED = re.compile('["\u201c\u201e\u300c\u300e\xab`]')
 _LISTED = re.compile("[,\uff0c\u060c\u3001][^,\uff0c\u060c\u3001]{2,60}[,\uff0c\u060c\u3001]")
 _FIGURE = re.compile(r"\d")
 _SIGN = re.compile(r"[{}\[\]<>=|;()_#*\\^~+&$@]")
+_NUMBERED = re.compile(r"\d+[:|\t\u2192]\s")  # a line of a listing
 _SIGNS = 0.08  # of a text's characters; more, and it is no prose
 _FEW = 4  # words
+_LONG_GREETING = 200  # characters; a longer text says something
 _EVALUATIONS = 30  # per sentence on average; after that stale worths are taken, which keeps hostile input linear
 
 
@@ -58,7 +60,7 @@ _FACTORS: tuple[tuple[_Holds, float], ...] = (
     (lambda text, _: bool(_QUOTED.search(text)), 1.6),
     (lambda text, _: bool(_FIGURE.search(text)), 1.8),
     # Code, tables, listings: what they are about is said in sentences.
-    (lambda text, _: len(_SIGN.findall(text)) > _SIGNS * len(text), 0.4),
+    (lambda text, _: len(_SIGN.findall(text)) > _SIGNS * len(text) or bool(_NUMBERED.match(text)), 0.4),
 )
 
 
@@ -99,6 +101,8 @@ def is_relative(sentence: Traits) -> bool:
 
 def only_greets(text: str) -> bool:
     """Or thanks. Other kind words are kept where there is room for them."""
+    if len(text) > _LONG_GREETING:
+        return False
     found = words(text)
     return not GREETING.isdisjoint(found) and _is_kind(found)
 
