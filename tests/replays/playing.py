@@ -165,15 +165,19 @@ class _Run:
             yield f"a chain of {sum(active)} tokens, bound {most}"
 
     def _log_problems(self, identifier: str) -> Iterator[str]:
-        """Compactions that failed, made nothing smaller or covered nothing new; models called for nothing."""
+        """Compactions that failed, made nothing smaller or covered nothing new.
+
+        A summary may turn out not to be smaller (`skipped`), but a model is not called for nothing twice in a row.
+        """
         with tenant_scope(self.service.tenant_id):
             log = list(Compaction.objects.filter(conversation_id=identifier).order_by("id"))
             calls = Tally(
                 Pass.objects.filter(compaction__in=log).exclude(model="").values_list("compaction_id", flat=True)
             )
-        covered = 0
+        covered, in_vain = 0, 0
         for entry in log:
             self.seen.counts[entry.outcome] += 1
+            in_vain = 0 if entry.outcome == "applied" else in_vain + bool(calls[entry.id])
             if entry.outcome == "applied":
                 before, after = (sizes["tokens"] for sizes in (entry.context_before, entry.context_after) if sizes)
                 if after >= before or (entry.to_position or 0) <= covered:
@@ -181,8 +185,8 @@ class _Run:
                 covered = entry.to_position or 0
             elif entry.outcome not in ("irreducible", "skipped"):
                 yield f"ended {entry.outcome} ({entry.reason})"
-            elif calls[entry.id]:
-                yield f"called a model and ended {entry.outcome} ({entry.reason})"
+            elif in_vain > 1 and calls[entry.id]:
+                yield f"called a model in vain again and ended {entry.outcome} ({entry.reason})"
         self.seen.counts["calls"] += sum(calls.values())
 
 
