@@ -17,7 +17,8 @@ from compaction_service.compactions.models import (
     Status,
     Trigger,
 )
-from compaction_service.conversations.serializers import Breakdown, Span, StorableCharField
+from compaction_service.conversations.context_serializers import Breakdown, Span
+from compaction_service.conversations.fields import StorableCharField
 from compaction_service.usage.serializers import OutcomeCounts
 
 LONGEST_TEXT = 10_000  # characters of focus and instructions

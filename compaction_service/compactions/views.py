@@ -26,10 +26,11 @@ from compaction_service.compactions.serializers import (
 from compaction_service.compactions.services import Asked
 from compaction_service.conversations import answers as conversation_answers
 from compaction_service.conversations.examples import MESSAGES
+from compaction_service.conversations.fields import OBJECT
 from compaction_service.conversations.filters import choice
 from compaction_service.conversations.models import Format
 from compaction_service.conversations.selectors import conversation_get
-from compaction_service.conversations.serializers import OBJECT, MessageOut
+from compaction_service.conversations.serializers import MessageOut
 from compaction_service.conversations.views import REF, validated
 from compaction_service.conversations.waiting import wait_until
 from compaction_service.engine import compact_tool

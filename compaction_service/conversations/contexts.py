@@ -144,16 +144,21 @@ def context_read(conversation: Conversation, terms: Terms, parts: Parts, target:
 
 
 def _counted(fmt: Format, terms: Terms, stored: Parts, cut: Parts) -> Parts:
-    """The cut parts with exact counts: fitting adds up tokens of texts, a token off where they are joined."""
+    """The cut parts with exact counts: fitting adds up tokens of texts, a token off where they are joined, and may have
+    made another message the first."""
     bodies = {entry.position: entry.body for entry in (*stored.carried, *stored.tail)}
+    first = next(iter((*cut.carried, *cut.tail)), None)
+    opening = None if first is None or cut.summaries else fmt.opening(first.body)
 
     def count(entry: Entry) -> Entry:
-        if entry.body is bodies[entry.position]:
+        opened = entry is first and opening is not None
+        if entry.body is bodies[entry.position] and not opened:
             return entry
         names = [answer.name for answer in entry.facts.answers]
         shown = fmt.mask(entry.body, entry.masked, names) if entry.masked else entry.body
         saved = sum(entry.facts.answers[i].saving for i in entry.masked)
-        return replace(entry, tokens=terms.counter.message(fmt.name, shown) + saved)
+        more = terms.counter.message(fmt.name, opening) if opened else 0
+        return replace(entry, tokens=terms.counter.message(fmt.name, shown) + saved + more)
 
     messages = ((node, fmt.summary_message(node.text, cut.summary_prefix)) for node in cut.summaries)
     return replace(

@@ -54,6 +54,8 @@ def conversation_fork(*, tenant: Tenant, ref: str, position: int, external_id: s
         carried=[one for one in source.carried if one <= covered_to],
         masked_to=source.masked_to,
         thinking_to=min(source.thinking_to, position),
+        thinking_version=source.thinking_version,
+        version=source.version,  # an answer to the source's context may come to the fork
         ledger=Ledger().as_dict(),
         **{name: getattr(source, name) for name in COPIED},
     )
@@ -68,6 +70,7 @@ def conversation_fork(*, tenant: Tenant, ref: str, position: int, external_id: s
     terms = terms_of(fork, tenant.policy)
     if covered_to < source.covered_to:
         thinking.prefix_changed(fork)
+    fork.version += 1
     recount(fork, terms)
     masks_again(fork)
     at_rest = Ledger.from_dict(fork.ledger).rest

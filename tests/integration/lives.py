@@ -8,9 +8,13 @@ from typing import Any, Protocol
 
 from hypothesis import strategies as st
 
-from tests.unit.engine.strategies_anthropic import DOCUMENT, IMAGE, REDACTED, SEARCH, THINKING, text
+from tests.unit.engine.strategies_anthropic import REDACTED, SEARCH, THINKING, text
 
 Message = dict[str, Any]
+
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}}
+DOCUMENT = {"type": "document", "title": "Report", "source": {"type": "text", "media_type": "text/plain", "data": "x"}}
 
 WORDS = ("plan", "route", "gate", "src/app.py", "4711", "Zürich", "東京", "and", "the", "user", "because", "works")
 ODD = ("\x00", "\ud800", "{braces} %s %(x)d", "😀" * 30, "<|endoftext|>", "n" * 900)
@@ -41,7 +45,7 @@ class OpenAI:
     models: tuple[str, ...] = ("gpt-4o", "gpt-4o-mini")
 
     def asks(self, said: str, shape: int) -> Message:
-        image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA", "detail": "low"}}
+        image = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PIXEL}", "detail": "low"}}
         parts = [{"type": "text", "text": said}, image]
         return {"role": "user", "content": parts if shape == 1 else said}
 

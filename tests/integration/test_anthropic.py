@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from compaction_service.registry.selectors import model_get
 from compaction_service.tokens.messages import Counter, counter_for
 from tests.inprocess import Service
 from tests.transcripts import anthropic_transcript
@@ -224,3 +225,26 @@ def test_transcript__appended_turn_by_turn_and_compacted__is_always_valid(servic
     context = service.context(path)
     assert done["outcome"] == "applied"
     assert anthropic_violations(context["messages"], context["system"]) == []
+
+
+def test_degraded_context__that_begins_with_the_assistant__counts_what_is_shown_before_it(service: Service) -> None:
+    path = service.create(
+        format="anthropic",
+        model="claude-opus-4-5",
+        context_window=600,
+        policy={"reserve_output_tokens": 100, "preserve_recent_turns": 0},
+        messages=[
+            user(text("word " * 900)),
+            assistant(text("Seen.")),
+            {"role": "user", "content": "And now? " * 100},
+        ],
+    )
+    service.patch(f"{path}/messages/1", {"pinned": True})
+    context = service.context(path)
+    counter = model_get("claude-opus-4-5").counter
+
+    assert context["degraded"]
+    assert [message["role"] for message in context["messages"]] == ["user", "assistant", "user"]
+    assert "begins with the assistant" in context["messages"][0]["content"]
+    raw = counter.system("anthropic", None) + sum(counter.message("anthropic", one) for one in context["messages"])
+    assert raw * counter.factor <= context["meter"]["tokens"] <= 500

@@ -291,7 +291,7 @@ def test_conversation__random_life__keeps_every_invariant(
     models: Control,
     name: str,
 ) -> None:
-    live(make_tenant, clock, models, name, examples=8, steps=20)
+    live(make_tenant, clock, models, name, examples=6, steps=20)
 
 
 @pytest.mark.slow

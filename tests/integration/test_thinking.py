@@ -210,6 +210,18 @@ def test_fork__before_the_end_of_a_summary__leaves_out_the_thinking(service: Ser
     assert thoughts(service, f"conversations/{fork['id']}") == []
 
 
+def test_append__to_a_fork_and_its_context__keeps_its_thinking(service: Service) -> None:
+    path = create(service, *round_(1), *round_(2), *round_(3))
+    service.compact(path)
+    for position in (4, 11):
+        fork = f"conversations/{service.post(f'{path}/fork', {'position': position})['id']}"
+        version = service.context(fork)["context_version"]
+        service.append(
+            fork, {"role": "user", "content": "And?"}, assistant(thinking(7), text("x")), context_version=version
+        )
+        assert thoughts(service, fork) == signed(7)
+
+
 def test_degraded_context__shows_no_thinking(service: Service) -> None:
     path = service.create(
         format="anthropic",

@@ -39,8 +39,8 @@ def _shape(message: dict[str, Any]) -> list[str]:
     if role == "assistant":
         if "tool_calls" in message and not message["tool_calls"]:
             problems.append("tool_calls is empty")
-        if content is None and not message.get("tool_calls"):
-            problems.append("assistant without content and calls")
+        if content is None and not message.get("tool_calls") and not message.get("refusal"):
+            problems.append("assistant without content, calls and refusal")
         problems += [f"arguments of {call['id']!r}" for call in message.get("tool_calls") or () if not _is_json(call)]
     elif not isinstance(content, str | list):
         problems.append(f"{role} without content")
