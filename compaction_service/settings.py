@@ -159,6 +159,7 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
         {"name": "usage", "description": "What was used and what it cost."},
         {"name": "tenant", "description": "The caller's own settings."},
         {"name": "api-keys", "description": "The caller's keys."},
+        {"name": "audit", "description": "Who looked at content, and who changed, reverted or erased something."},
         {"name": "admin", "description": "For the platform: all tenants. Needs a platform key or a staff session."},
     ],
     "SERVE_INCLUDE_SCHEMA": False,

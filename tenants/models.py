@@ -78,3 +78,21 @@ class ApiKey(TenantModel, KeyModel):
 
 class PlatformKey(KeyModel):
     """A key of `/v1/admin`. Only the platform role can read this table."""
+
+
+class AuditEvent(TenantModel):
+    """Who did what to whose things (tenants/audit.py). Holds ids and names of fields, never content."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    action = models.CharField(max_length=40)
+    actor = models.CharField(max_length=255)  # key:<name>, staff:<name>, platform key:<name>, service:<task>
+    target = models.CharField(max_length=255, blank=True)  # <kind>:<id>
+    changed = ArrayField(models.CharField(max_length=255), default=list)
+    request_id = models.CharField(max_length=128, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        indexes = [models.Index(fields=["tenant", "id"], name="tenants_audit_tenant")]
+
+    def __str__(self) -> str:
+        return f"{self.actor} {self.action} {self.target}"

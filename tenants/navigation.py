@@ -17,6 +17,7 @@ GROUPS = (
     ("Platform", (
         ("tenants.tenant", "Tenants", "apartment"),
         ("tenants.apikey", "Keys", "key"),
+        ("tenants.auditevent", "Audit trail", "policy"),
         ("tenants.platformkey", "Platform keys", "vpn_key"),
         ("registry.model", "Models", "neurology"),
         ("usage.call", "Model calls", "receipt_long"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from typing import Any, ClassVar, TypeVar
 from uuid import UUID
@@ -28,7 +28,9 @@ from unfold.decorators import display
 from unfold.paginator import InfinitePaginator as UnfoldPaginator
 from unfold.views import ChangeList
 
+from tenants import audit
 from tenants.models import Tenant
+from tenants.scope import tenant_scope
 
 Shown = TypeVar("Shown", bound=Callable[..., Any])
 
@@ -143,8 +145,9 @@ class DetailAdmin(ReadOnlyAdmin):
         }
         return TemplateResponse(request, template, context)
 
-    def note(self, request: HttpRequest, obj: Model, message: str) -> None:
-        """A line of the access log: who, what, which row of which tenant."""
+    def note(self, request: HttpRequest, obj: Model, message: str, action: str = audit.VIEWED) -> None:
+        """The tenant's audit trail, and a line of the access log: who, what, which row of which tenant."""
+        noted(request, obj, action)
         logger.info(
             message,
             extra={
@@ -154,6 +157,14 @@ class DetailAdmin(ReadOnlyAdmin):
                 "path": request.path,
             },
         )
+
+
+def noted(request: HttpRequest, obj: Model, action: str, changed: Iterable[str] = ()) -> None:
+    """An event of the audit trail of the row's tenant, by the signed-in member of the staff."""
+    tenant_id = obj.pk if isinstance(obj, Tenant) else obj.tenant_id  # type: ignore[attr-defined]
+    with tenant_scope(tenant_id):
+        kind = "key" if obj._meta.model_name == "apikey" else obj._meta.model_name  # noqa: SLF001
+        audit.record(action, f"staff:{request.user.get_username()}", f"{kind}:{obj.pk}", changed)
 
 
 class TenantFilter(SimpleListFilter):

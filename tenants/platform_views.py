@@ -14,7 +14,7 @@ from rest_framework.response import Response
 from compaction_service.api import pagination
 from compaction_service.api.errors import ApiError
 from compaction_service.api.views import PlatformView
-from tenants import examples, selectors, services
+from tenants import audit, examples, selectors, services
 from tenants.models import Scope, Tenant
 from tenants.scope import tenant_scope
 from tenants.serializers import (
@@ -104,6 +104,9 @@ class TenantView(PlatformView):
             services.tenant_set_status(tenant_id, Tenant.Status(given["status"]))
         if "weight" in given:
             services.tenant_set_weight(tenant_id, given["weight"])
+        names = [name for name in given if name != "limits"] + [f"limits.{name}" for name in given.get("limits", {})]
+        with tenant_scope(tenant_id):
+            audit.record("limits.changed", str(request.user), f"tenant:{tenant_id}", names)
         return Response(PlatformTenantSerializer(_tenant(tenant_id)).data)
 
 

@@ -30,7 +30,7 @@ from compaction_service.conversations.filters import choice
 from compaction_service.conversations.models import Format
 from compaction_service.conversations.selectors import conversation_get
 from compaction_service.conversations.serializers import OBJECT, MessageOut
-from compaction_service.conversations.views import REF, validated
+from compaction_service.conversations.views import REF, ConversationView, validated
 from compaction_service.conversations.waiting import wait_until
 from compaction_service.engine import compact_tool
 
@@ -116,6 +116,7 @@ def _asked(given: dict[str, Any], requested_by: str) -> Asked:
 
 class CompactionList(TenantView):
     scopes = {"GET": "read"}
+    audited = {"GET": "content.viewed"}
 
     @extend_schema(
         operation_id="compactions_list",
@@ -134,6 +135,7 @@ class CompactionList(TenantView):
 
 class CompactionDetail(TenantView):
     scopes = {"GET": "read"}
+    audited = {"GET": "content.viewed"}
 
     @extend_schema(
         operation_id="compactions_get",
@@ -149,6 +151,7 @@ class CompactionDetail(TenantView):
 
 class CompactionCancel(TenantView):
     scopes = {"POST": "write"}
+    audited = {"POST": "compaction.cancelled"}
 
     @extend_schema(
         operation_id="compactions_cancel",
@@ -167,6 +170,7 @@ class CompactionCancel(TenantView):
 
 class CompactionRevert(TenantView):
     scopes = {"POST": "write"}
+    audited = {"POST": "compaction.reverted"}
 
     @extend_schema(
         operation_id="compactions_revert",
@@ -183,8 +187,9 @@ class CompactionRevert(TenantView):
         return Response(one(row))
 
 
-class SummaryList(TenantView):
+class SummaryList(ConversationView):
     scopes = {"GET": "read"}
+    audited = {"GET": "content.viewed"}
 
     @extend_schema(
         operation_id="summaries_list",
@@ -204,6 +209,7 @@ class SummaryList(TenantView):
 
 class SummaryDetail(TenantView):
     scopes = {"GET": "read"}
+    audited = {"GET": "content.viewed"}
 
     @extend_schema(
         operation_id="summaries_get",
@@ -220,6 +226,7 @@ class SummaryDetail(TenantView):
 
 class SummaryMessages(TenantView):
     scopes = {"GET": "read"}
+    audited = {"GET": "content.viewed"}
 
     @extend_schema(
         operation_id="summaries_messages",
