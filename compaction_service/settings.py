@@ -92,6 +92,7 @@ APP_ROLE = DATABASES["default"].get("USER") or "compaction_app"
 PLATFORM_ROLE = DATABASES["platform"].get("USER") or "compaction_platform"
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
+AUTHENTICATION_BACKENDS = ["tenants.members.MemberBackend"]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
     for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")

@@ -18,7 +18,7 @@ from unfold.admin import ModelAdmin
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
 from tenants import limits
-from tenants.models import ApiKey, AuditEvent, PlatformKey, Tenant
+from tenants.models import ApiKey, AuditEvent, Member, PlatformKey, Tenant
 from tenants.platform_admin import (
     AgeFilter,
     PlatformAdmin,
@@ -142,6 +142,18 @@ class ApiKeyAdmin(_KeyAdmin):
     list_only = ("prefix", "name", "scopes", "expires_at", "revoked_at", "last_used_at", "tenant__name")
     search_fields = ("prefix__startswith",)
     search_help_text = "Beginning of a key's prefix"
+
+
+@admin.register(Member)
+class MemberAdmin(PlatformAdmin):
+    """Which users belong to a tenant, and what they may do there. The platform's staff give the roles."""
+
+    list_display = ("user", "tenant", "role", times("created_at", "since"))
+    list_filter = ("role", TenantFilter)
+    list_select_related = ("tenant", "user")
+    list_only = ("role", "created_at", "tenant__name", "user__username")
+    raw_id_fields = ("user", "tenant")
+    fields = ("user", "tenant", "role")
 
 
 @admin.register(AuditEvent)

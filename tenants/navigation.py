@@ -24,6 +24,7 @@ GROUPS = (
         ("usage.day", "Daily sums", "calendar_month"),
     )),
     ("Staff", (
+        ("tenants.member", "Members", "badge"),
         ("auth.user", "Users", "person"),
         ("auth.group", "Groups", "group"),
     )),

@@ -29,6 +29,7 @@ from unfold.paginator import InfinitePaginator as UnfoldPaginator
 from unfold.views import ChangeList
 
 from tenants import audit
+from tenants.members import visible_to
 from tenants.models import Tenant
 from tenants.scope import tenant_scope
 
@@ -75,10 +76,10 @@ class PlatformAdmin(ModelAdmin):  # type: ignore[misc]
     def get_changelist(self, _request: HttpRequest, **_kwargs: Any) -> type[LeanChangeList]:
         return LeanChangeList
 
-    def get_queryset(self, _request: HttpRequest) -> QuerySet[Model]:
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Model]:
         manager = getattr(self.model, "unscoped", self.model._default_manager)  # noqa: SLF001
         queryset: QuerySet[Model] = manager.order_by(*self.ordering)
-        return queryset
+        return visible_to(request.user, queryset)
 
 
 class ReadOnlyAdmin(PlatformAdmin):
@@ -173,11 +174,12 @@ class TenantFilter(SimpleListFilter):
     title = "tenant"
     parameter_name = "tenant"
 
-    def lookups(self, _request: HttpRequest, _admin: DjangoModelAdmin[Any]) -> list[tuple[str, str]]:
-        found = list(Tenant.objects.order_by("name").values_list("id", "name")[:MOST_TENANTS])
+    def lookups(self, request: HttpRequest, _admin: DjangoModelAdmin[Any]) -> list[tuple[str, str]]:
+        tenants = visible_to(request.user, Tenant.objects.order_by("name"))
+        found = list(tenants.values_list("id", "name")[:MOST_TENANTS])
         chosen = _uuid(self.value() or "")
         if chosen and chosen not in dict(found):
-            found += Tenant.objects.filter(id=chosen).values_list("id", "name")
+            found += tenants.filter(id=chosen).values_list("id", "name")
         return [(str(tenant_id), name) for tenant_id, name in found]
 
     def has_output(self) -> bool:

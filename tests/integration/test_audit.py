@@ -42,7 +42,7 @@ def test_trail__reads_and_writes_by_a_key__tells_who_did_what(service: Service) 
     service.call("DELETE", path)
     service.get(path, status=404)
 
-    one = ("key:full", f"compaction:{compaction['id']}", [])
+    one: tuple[str, str, list[str]] = ("key:full", f"compaction:{compaction['id']}", [])
     assert _trail(service) == [
         ("content.viewed", "key:full", of, []),
         ("content.viewed", *one),
