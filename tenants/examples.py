@@ -81,6 +81,15 @@ PLATFORM_TENANT = OpenApiExample(
 PLATFORM_TENANTS = OpenApiExample(
     "The last page", response_only=True, value={"data": [PLATFORM_TENANT.value], "next_cursor": None}
 )
+ERASED = OpenApiExample(
+    "The receipt",
+    response_only=True,
+    value={
+        "id": _TENANT["id"],
+        "erased_at": "2026-02-01T09:00:00Z",
+        "counts": {"conversations_conversation": 1204, "conversations_message": 98_112, "tenants_tenant": 1},
+    },
+)
 PLATFORM_CREATE = OpenApiExample(
     "A tenant with a budget", request_only=True, value={"name": "acme", "limits": {"monthly_budget": 250}}
 )

@@ -217,6 +217,14 @@ class PlatformTenantSerializer(serializers.Serializer[Any]):
         return LimitsSerializer(limits_of(tenant.limits)).data
 
 
+class TenantErasureSerializer(serializers.Serializer[Any]):
+    """The receipt of a tenant's deletion."""
+
+    id = serializers.UUIDField(help_text="The tenant that was deleted.")
+    erased_at = serializers.DateTimeField(help_text="When.")
+    counts = serializers.DictField(child=serializers.IntegerField(), help_text="Rows deleted, by table.")
+
+
 class IssuedTenantSerializer(PlatformTenantSerializer):
     """A new tenant with its first key, which may do everything and is shown this once."""
 

@@ -14,4 +14,5 @@ urlpatterns = [
     path("audit", views.AuditView.as_view()),
     path("admin/tenants", platform_views.TenantsView.as_view()),
     path("admin/tenants/<uuid:tenant_id>", platform_views.TenantView.as_view()),
+    path("admin/tenants/<uuid:tenant_id>/export", platform_views.TenantExportView.as_view()),
 ]
