@@ -44,7 +44,9 @@ MIDDLEWARE = [
     "compaction_service.api.request_id.RequestIdMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "compaction_service.static.StaticMiddleware",
+    "compaction_service.api.headers.ContentPolicyMiddleware",
     "tenants.middleware.PlatformMiddleware",
+    "compaction_service.api.logins.LoginThrottle",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -114,6 +116,10 @@ HTTPS = env.boolean("HTTPS")
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None
 SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
+SESSION_COOKIE_AGE = 12 * 3600  # a working day
+CSRF_COOKIE_HTTPONLY = True
+# The proxy redirects to HTTPS and knows the domain's other names; we do not.
+SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W008", "security.W021"]
 CSRF_TRUSTED_ORIGINS = env.strings("CSRF_TRUSTED_ORIGINS")
 X_FRAME_OPTIONS = "DENY"
 
