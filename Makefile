@@ -118,7 +118,10 @@ lock: ## Lock the newest allowed versions, with hashes
 	@$(LOCK) pyproject.toml -c $(LOCKS)/dev.txt -o $(LOCKS)/runtime.txt
 
 audit: $(READY) ## Ask the network for known weaknesses of the locked packages
-	@.venv/bin/pip-audit --require-hashes --disable-pip -r $(LOCKS)/dev.txt
+	@mkdir -p .data
+	@.venv/bin/pip-audit --require-hashes --disable-pip -r $(LOCKS)/dev.txt 2>.data/audit.log || { cat .data/audit.log >&2; \
+		if grep -qE 'ConnectionError|ConnectTimeout|ReadTimeout|Max retries|HTTPError|ServiceError|Failed to (connect|resolve)' .data/audit.log; \
+		then echo "Advisories could not be reached: nothing was checked." >&2; fi; exit 1; }
 
 clean: ## Remove everything made here: the environment, data, caches
 	@rm -rf .venv .data .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache staticfiles

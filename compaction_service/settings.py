@@ -44,7 +44,9 @@ MIDDLEWARE = [
     "compaction_service.api.request_id.RequestIdMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "compaction_service.static.StaticMiddleware",
+    "compaction_service.api.headers.ContentPolicyMiddleware",
     "tenants.middleware.PlatformMiddleware",
+    "compaction_service.api.logins.LoginThrottle",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -92,6 +94,7 @@ APP_ROLE = DATABASES["default"].get("USER") or "compaction_app"
 PLATFORM_ROLE = DATABASES["platform"].get("USER") or "compaction_platform"
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
+AUTHENTICATION_BACKENDS = ["tenants.members.MemberBackend"]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
     for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
@@ -113,6 +116,10 @@ HTTPS = env.boolean("HTTPS")
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None
 SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
+SESSION_COOKIE_AGE = 12 * 3600  # a working day
+CSRF_COOKIE_HTTPONLY = True
+# The proxy redirects to HTTPS and knows the domain's other names; we do not.
+SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W008", "security.W021"]
 CSRF_TRUSTED_ORIGINS = env.strings("CSRF_TRUSTED_ORIGINS")
 X_FRAME_OPTIONS = "DENY"
 
@@ -169,6 +176,7 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
         {"name": "usage", "description": "What was used and what it cost."},
         {"name": "tenant", "description": "The caller's own settings."},
         {"name": "api-keys", "description": "The caller's keys."},
+        {"name": "audit", "description": "Who looked at content, and who changed, reverted or erased something."},
         {"name": "admin", "description": "For the platform: all tenants. Needs a platform key or a staff session."},
     ],
     "SERVE_INCLUDE_SCHEMA": False,

@@ -18,8 +18,17 @@ from unfold.admin import ModelAdmin
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
 from tenants import limits
-from tenants.models import ApiKey, PlatformKey, Tenant
-from tenants.platform_admin import PlatformAdmin, ReadOnlyAdmin, TenantFilter, admin_url, column, times
+from tenants.models import ApiKey, AuditEvent, Member, PlatformKey, Tenant
+from tenants.platform_admin import (
+    AgeFilter,
+    PlatformAdmin,
+    ReadOnlyAdmin,
+    TenantFilter,
+    admin_url,
+    column,
+    noted,
+    times,
+)
 
 # Pages of one tenant's rows, by app: this app knows no other's models.
 PAGES = {
@@ -29,6 +38,7 @@ PAGES = {
     "Budgets": "usage_month",
     "Keys": "tenants_apikey",
     "Model calls": "usage_call",
+    "Audit trail": "tenants_auditevent",
 }
 
 
@@ -75,6 +85,11 @@ class TenantAdmin(PlatformAdmin):
     def has_delete_permission(self, _request: HttpRequest, _obj: Any = None) -> bool:
         return False
 
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        super().save_model(request, obj, form, change)
+        if change:
+            noted(request, obj, "limits.changed", form.changed_data)
+
     @column("status", label={"active": "success", "suspended": "danger"})
     def status_label(self, tenant: Tenant) -> str:
         return tenant.status
@@ -113,7 +128,11 @@ class _KeyAdmin(ReadOnlyAdmin):
 
     @admin.action(description="Revoke the selected keys", permissions=["revoke"])
     def revoke(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+        alive = list(queryset.order_by().filter(revoked_at=None))
         revoked = queryset.order_by().filter(revoked_at=None).update(revoked_at=timezone.now())
+        for key in alive:
+            if isinstance(key, ApiKey):
+                noted(request, key, "key.revoked")
         self.message_user(request, f"{revoked} keys revoked.")
 
 
@@ -125,6 +144,28 @@ class ApiKeyAdmin(_KeyAdmin):
     list_only = ("prefix", "name", "scopes", "expires_at", "revoked_at", "last_used_at", "tenant__name")
     search_fields = ("prefix__startswith",)
     search_help_text = "Beginning of a key's prefix"
+
+
+@admin.register(Member)
+class MemberAdmin(PlatformAdmin):
+    """Which users belong to a tenant, and what they may do there. The platform's staff give the roles."""
+
+    list_display = ("user", "tenant", "role", times("created_at", "since"))
+    list_filter = ("role", TenantFilter)
+    list_select_related = ("tenant", "user")
+    list_only = ("role", "created_at", "tenant__name", "user__username")
+    raw_id_fields = ("user", "tenant")
+    fields = ("user", "tenant", "role")
+
+
+@admin.register(AuditEvent)
+class AuditEventAdmin(ReadOnlyAdmin):
+    """Who did what; the tenant reads it under GET /v1/audit."""
+
+    list_display = (times("created_at", "when"), "tenant", "actor", "action", "target", "changed")
+    list_filter = (AgeFilter, TenantFilter)
+    list_select_related = ("tenant",)
+    list_only = ("created_at", "actor", "action", "target", "changed", "tenant__name")
 
 
 @admin.register(PlatformKey)

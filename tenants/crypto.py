@@ -29,3 +29,8 @@ def encrypt(secret: str) -> bytes:
 def decrypt(token: bytes | memoryview) -> str:
     """Raises cryptography.fernet.InvalidToken where none of the keys fits."""
     return _box().decrypt(bytes(token)).decode()
+
+
+def rotate(token: bytes | memoryview) -> bytes:
+    """The same secret under the newest key. Raises cryptography.fernet.InvalidToken where none of the keys fits."""
+    return _box().rotate(bytes(token))

@@ -57,11 +57,38 @@ ISSUED = OpenApiExample(
     response_only=True,
     value={**_KEY, "last_used_at": None, "key": "ck_k3v9xq2m7t1a_<43 characters>"},
 )
+AUDIT = OpenApiExample(
+    "The last page",
+    response_only=True,
+    value={
+        "data": [
+            {
+                "id": "01938f42-0000-7aaa-8000-000000000003",
+                "action": "tenant.changed",
+                "actor": "key:ci",
+                "target": "",
+                "changed": ["policy.threshold", "retention_days"],
+                "request_id": "0198c0ffee007000a000000000000001",
+                **_CREATED,
+            }
+        ],
+        "next_cursor": None,
+    },
+)
 PLATFORM_TENANT = OpenApiExample(
     "The tenant", response_only=True, value={**_TENANT, "weight": 1, "limits": _LIMITS, **_CREATED}
 )
 PLATFORM_TENANTS = OpenApiExample(
     "The last page", response_only=True, value={"data": [PLATFORM_TENANT.value], "next_cursor": None}
+)
+ERASED = OpenApiExample(
+    "The receipt",
+    response_only=True,
+    value={
+        "id": _TENANT["id"],
+        "erased_at": "2026-02-01T09:00:00Z",
+        "counts": {"conversations_conversation": 1204, "conversations_message": 98_112, "tenants_tenant": 1},
+    },
 )
 PLATFORM_CREATE = OpenApiExample(
     "A tenant with a budget", request_only=True, value={"name": "acme", "limits": {"monthly_budget": 250}}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
@@ -78,3 +79,42 @@ class ApiKey(TenantModel, KeyModel):
 
 class PlatformKey(KeyModel):
     """A key of `/v1/admin`. Only the platform role can read this table."""
+
+
+class Role(models.TextChoices):
+    """What a member may do in the admin; each includes the one before."""
+
+    VIEWER = "viewer"
+    REVIEWER = "reviewer"
+    OWNER = "owner"
+
+
+class Member(TenantModel):
+    """A Django user who belongs to one tenant (tenants/members.py)."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    tenant = models.ForeignKey(Tenant, on_delete=models.CASCADE, related_name="+", db_constraint=False)
+    user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    role = models.CharField(max_length=16, choices=Role, default=Role.VIEWER)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return f"{self.user} ({self.role})"
+
+
+class AuditEvent(TenantModel):
+    """Who did what to whose things (tenants/audit.py). Holds ids and names of fields, never content."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    action = models.CharField(max_length=40)
+    actor = models.CharField(max_length=255)  # key:<name>, staff:<name>, platform key:<name>, service:<task>
+    target = models.CharField(max_length=255, blank=True)  # <kind>:<id>
+    changed = ArrayField(models.CharField(max_length=255), default=list)
+    request_id = models.CharField(max_length=128, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        indexes = [models.Index(fields=["tenant", "id"], name="tenants_audit_tenant")]
+
+    def __str__(self) -> str:
+        return f"{self.actor} {self.action} {self.target}"

@@ -17,6 +17,7 @@ GROUPS = (
     ("Platform", (
         ("tenants.tenant", "Tenants", "apartment"),
         ("tenants.apikey", "Keys", "key"),
+        ("tenants.auditevent", "Audit trail", "policy"),
         ("tenants.platformkey", "Platform keys", "vpn_key"),
         ("registry.model", "Models", "neurology"),
         ("compactions.work", "Jobs", "pending_actions"),
@@ -26,6 +27,7 @@ GROUPS = (
         ("usage.month", "Budgets", "savings"),
     )),
     ("Staff", (
+        ("tenants.member", "Members", "badge"),
         ("auth.user", "Users", "person"),
         ("auth.group", "Groups", "group"),
     )),

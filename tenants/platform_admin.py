@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from typing import Any, ClassVar, TypeVar
 from uuid import UUID
@@ -28,7 +28,10 @@ from unfold.decorators import display
 from unfold.paginator import InfinitePaginator as UnfoldPaginator
 from unfold.views import ChangeList
 
+from tenants import audit
+from tenants.members import visible_to
 from tenants.models import Tenant
+from tenants.scope import tenant_scope
 
 Shown = TypeVar("Shown", bound=Callable[..., Any])
 
@@ -73,10 +76,10 @@ class PlatformAdmin(ModelAdmin):  # type: ignore[misc]
     def get_changelist(self, _request: HttpRequest, **_kwargs: Any) -> type[LeanChangeList]:
         return LeanChangeList
 
-    def get_queryset(self, _request: HttpRequest) -> QuerySet[Model]:
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Model]:
         manager = getattr(self.model, "unscoped", self.model._default_manager)  # noqa: SLF001
         queryset: QuerySet[Model] = manager.order_by(*self.ordering)
-        return queryset
+        return visible_to(request.user, queryset)
 
 
 class ReadOnlyAdmin(PlatformAdmin):
@@ -143,8 +146,9 @@ class DetailAdmin(ReadOnlyAdmin):
         }
         return TemplateResponse(request, template, context)
 
-    def note(self, request: HttpRequest, obj: Model, message: str) -> None:
-        """A line of the access log: who, what, which row of which tenant."""
+    def note(self, request: HttpRequest, obj: Model, message: str, action: str = audit.VIEWED) -> None:
+        """The tenant's audit trail, and a line of the access log: who, what, which row of which tenant."""
+        noted(request, obj, action)
         logger.info(
             message,
             extra={
@@ -156,17 +160,26 @@ class DetailAdmin(ReadOnlyAdmin):
         )
 
 
+def noted(request: HttpRequest, obj: Model, action: str, changed: Iterable[str] = ()) -> None:
+    """An event of the audit trail of the row's tenant, by the signed-in member of the staff."""
+    tenant_id = obj.pk if isinstance(obj, Tenant) else obj.tenant_id  # type: ignore[attr-defined]
+    with tenant_scope(tenant_id):
+        kind = "key" if obj._meta.model_name == "apikey" else obj._meta.model_name  # noqa: SLF001
+        audit.record(action, f"staff:{request.user.get_username()}", f"{kind}:{obj.pk}", changed)
+
+
 class TenantFilter(SimpleListFilter):
     """Rows of one tenant. Offers the first few by name, and keeps the one a link chose."""
 
     title = "tenant"
     parameter_name = "tenant"
 
-    def lookups(self, _request: HttpRequest, _admin: DjangoModelAdmin[Any]) -> list[tuple[str, str]]:
-        found = list(Tenant.objects.order_by("name").values_list("id", "name")[:MOST_TENANTS])
+    def lookups(self, request: HttpRequest, _admin: DjangoModelAdmin[Any]) -> list[tuple[str, str]]:
+        tenants = visible_to(request.user, Tenant.objects.order_by("name"))
+        found = list(tenants.values_list("id", "name")[:MOST_TENANTS])
         chosen = _uuid(self.value() or "")
         if chosen and chosen not in dict(found):
-            found += Tenant.objects.filter(id=chosen).values_list("id", "name")
+            found += tenants.filter(id=chosen).values_list("id", "name")
         return [(str(tenant_id), name) for tenant_id, name in found]
 
     def has_output(self) -> bool:

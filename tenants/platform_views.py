@@ -6,6 +6,9 @@ from typing import Any
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
+from django.http import StreamingHttpResponse
+from django.utils import timezone
+from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.exceptions import NotFound
 from rest_framework.request import Request
@@ -13,8 +16,9 @@ from rest_framework.response import Response
 
 from compaction_service.api import pagination
 from compaction_service.api.errors import ApiError
+from compaction_service.api.renderers import dumps
 from compaction_service.api.views import PlatformView
-from tenants import examples, selectors, services
+from tenants import audit, examples, selectors, services, whole
 from tenants.models import Scope, Tenant
 from tenants.scope import tenant_scope
 from tenants.serializers import (
@@ -22,6 +26,7 @@ from tenants.serializers import (
     PlatformTenantChangeSerializer,
     PlatformTenantCreateSerializer,
     PlatformTenantSerializer,
+    TenantErasureSerializer,
 )
 
 TENANT_ID = OpenApiParameter("tenant_id", UUID, OpenApiParameter.PATH, description="The tenant's id.")
@@ -104,7 +109,49 @@ class TenantView(PlatformView):
             services.tenant_set_status(tenant_id, Tenant.Status(given["status"]))
         if "weight" in given:
             services.tenant_set_weight(tenant_id, given["weight"])
+        names = [name for name in given if name != "limits"] + [f"limits.{name}" for name in given.get("limits", {})]
+        with tenant_scope(tenant_id):
+            audit.record("limits.changed", str(request.user), f"tenant:{tenant_id}", names)
         return Response(PlatformTenantSerializer(_tenant(tenant_id)).data)
+
+    @extend_schema(
+        operation_id="admin_tenants_delete",
+        summary="Delete a tenant and all it has",
+        description=(
+            "Every row of every table, with a receipt of counts. It must be suspended first (409 `tenant_active`). "
+            "There is no way back: export it before."
+        ),
+        tags=["admin"],
+        parameters=[TENANT_ID],
+        responses={200: TenantErasureSerializer, 409: None},
+        examples=[examples.ERASED],
+    )
+    def delete(self, _request: Request, tenant_id: UUID) -> Response:
+        _tenant(tenant_id)
+        try:
+            counts = whole.tenant_delete(tenant_id)
+        except ValueError:
+            raise ApiError(409, "tenant_active", "Suspend the tenant first.") from None
+        return Response({"id": tenant_id, "erased_at": timezone.now(), "counts": counts})
+
+
+class TenantExportView(PlatformView):
+    """All of a tenant."""
+
+    @extend_schema(
+        operation_id="admin_tenants_export",
+        summary="Export a tenant",
+        description="JSON Lines, streamed: `{table, row}` for every row. Keys and secrets are left out.",
+        tags=["admin"],
+        parameters=[TENANT_ID],
+        responses={(200, "application/x-ndjson"): OpenApiTypes.STR},
+    )
+    def get(self, request: Request, tenant_id: UUID) -> Any:
+        _tenant(tenant_id)
+        with tenant_scope(tenant_id):
+            audit.record("tenant.exported", str(request.user), f"tenant:{tenant_id}")
+        lines = (dumps(line) + b"\n" for line in whole.tenant_export(tenant_id))
+        return StreamingHttpResponse(lines, content_type="application/x-ndjson")
 
 
 def _tenant(tenant_id: UUID) -> Tenant:

@@ -170,6 +170,20 @@ class IssuedKeySerializer(KeySerializer):
     key = serializers.CharField(help_text="The secret. It is not stored and cannot be shown again.")
 
 
+class AuditEventSerializer(serializers.Serializer[Any]):
+    """One event of the audit trail."""
+
+    id = serializers.UUIDField(help_text="Time-ordered.")
+    action = serializers.CharField(help_text="What was done, such as `content.viewed` or `key.revoked`.")
+    actor = serializers.CharField(help_text="Who: `key:<name>`, `staff:<name>`, `service:<task>`.")
+    target = serializers.CharField(help_text="To what: `conversation:<id>`, `compaction:<id>`, `key:<id>`; or empty.")
+    changed = serializers.ListField(
+        child=serializers.CharField(), help_text="Names of the fields that were changed; never values."
+    )
+    request_id = serializers.CharField(help_text="Of the request, as the logs have it; or empty.")
+    created_at = serializers.DateTimeField(help_text="When.")
+
+
 class PlatformTenantCreateSerializer(StrictSerializer):
     """A tenant to make."""
 
@@ -201,6 +215,14 @@ class PlatformTenantSerializer(serializers.Serializer[Any]):
     @extend_schema_field(LimitsSerializer)
     def get_limits(self, tenant: Tenant) -> Any:
         return LimitsSerializer(limits_of(tenant.limits)).data
+
+
+class TenantErasureSerializer(serializers.Serializer[Any]):
+    """The receipt of a tenant's deletion."""
+
+    id = serializers.UUIDField(help_text="The tenant that was deleted.")
+    erased_at = serializers.DateTimeField(help_text="When.")
+    counts = serializers.DictField(child=serializers.IntegerField(), help_text="Rows deleted, by table.")
 
 
 class IssuedTenantSerializer(PlatformTenantSerializer):

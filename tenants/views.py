@@ -13,9 +13,10 @@ from rest_framework.response import Response
 from compaction_service.api import pagination
 from compaction_service.api.errors import ApiError
 from compaction_service.api.views import TenantView
-from tenants import examples, selectors, services
+from tenants import audit, examples, selectors, services
 from tenants.models import Tenant
 from tenants.serializers import (
+    AuditEventSerializer,
     IssuedKeySerializer,
     KeyCreateSerializer,
     KeyRotateSerializer,
@@ -25,6 +26,8 @@ from tenants.serializers import (
 )
 from tenants.usage import usage
 
+ACTION = OpenApiParameter("action", str, description="Only this action, such as `key.revoked`.")
+TARGET = OpenApiParameter("target", str, description="Only what was done to this: `conversation:<id>`, `key:<id>`.")
 KEY_ID = OpenApiParameter("key_id", UUID, OpenApiParameter.PATH, description="The key's id, not the key.")
 
 
@@ -59,6 +62,7 @@ class TenantSettingsView(TenantView):
                 if summarizer:
                     services.summarizer_set(summarizer)
                 services.tenant_update(**changes)
+                self.note("tenant.changed")
                 return _tenant_answer(selectors.tenant_get())
         except services.TenantError as exc:
             raise ApiError(400, "invalid", exc.detail, attr=exc.attr) from exc
@@ -68,6 +72,7 @@ class KeysView(TenantView):
     """The keys of the tenant."""
 
     scopes = {"GET": "admin", "POST": "admin"}
+    audited = {"POST": "key.created"}
     secret_answer = True
 
     @extend_schema(operation_id="api_keys_list", summary="Keys that are not revoked, newest first", tags=["api-keys"],
@@ -91,6 +96,7 @@ class KeyRotateView(TenantView):
     """Replaces a key without a gap."""
 
     scopes = {"POST": "admin"}
+    audited = {"POST": "key.rotated"}
     secret_answer = True
 
     @extend_schema(operation_id="api_keys_rotate", summary="Replace a key", tags=["api-keys"],
@@ -111,6 +117,7 @@ class KeyView(TenantView):
     """One key."""
 
     scopes = {"DELETE": "admin"}
+    audited = {"DELETE": "key.revoked"}
 
     @extend_schema(operation_id="api_keys_revoke", summary="Revoke a key at once", tags=["api-keys"],
                    parameters=[KEY_ID], responses={204: None})  # fmt: skip
@@ -118,6 +125,28 @@ class KeyView(TenantView):
         if not services.key_revoke(key_id):
             raise NotFound
         return Response(status=204)
+
+
+class AuditView(TenantView):
+    """Who did what."""
+
+    scopes = {"GET": "admin"}
+
+    @extend_schema(operation_id="audit_list", summary="Read the audit trail", tags=["audit"],
+                   parameters=[ACTION, TARGET, *pagination.PARAMETERS],
+                   responses=pagination.page_of(AuditEventSerializer, "AuditPage"),
+                   examples=[examples.AUDIT])  # fmt: skip
+    def get(self, request: Request) -> Response:
+        """Newest first. Agents' appends and contexts are not in it, and a look at one thing is told once an hour."""
+        found = audit.events()
+        for name in ("action", "target"):
+            if (value := request.query_params.get(name)) is not None:
+                if not value.isprintable():
+                    raise ApiError(400, "invalid", "Must be printable.", attr=name)
+                found = found.filter(**{name: value})
+        page = pagination.paginate(found, request.query_params)
+        rows = AuditEventSerializer(page.rows, many=True).data
+        return Response({"data": rows, "next_cursor": page.next_cursor})
 
 
 def _issued(issued: services.IssuedKey) -> Response:

@@ -21,6 +21,7 @@ from compaction_service.api.errors import ApiError
 from compaction_service.api.parsers import read_body
 from compaction_service.api.permissions import IsPlatform
 from compaction_service.api.throttling import TenantThrottle, throttled
+from tenants import audit
 from tenants.limits import limits_of
 from tenants.models import Tenant
 from tenants.principal import Principal
@@ -91,6 +92,8 @@ class TenantView(View):
     secret_answer: ClassVar[bool] = False  # answers hold a secret: kept encrypted for repeats
     throttle_classes = [TenantThrottle]
 
+    audited: ClassVar[dict[str, str]] = {}  # method -> what the audit trail calls it
+
     # Set by a handler whose answer may hold text of a conversation, so that an erasure finds the stored answer.
     answer_conversation: UUID | None = None
     _rest_of_answer: Callable[[], None] | None = None
@@ -123,6 +126,8 @@ class TenantView(View):
 
     def run(self, work: Callable[[], Response]) -> Response:
         """`work()` in a transaction of the tenant; for a POST with an Idempotency-Key once, or its stored answer."""
+        if action := self.audited.get(str(self.request.method)):
+            work = partial(self._audited, action, work)
         request, key = self.request._request, self._key  # noqa: SLF001
         if key is None:
             with self.scope():
@@ -148,8 +153,34 @@ class TenantView(View):
         else:
             body |= made()
 
+    def audit_target(self) -> str:
+        """What the request is about, as `<kind>:<id>`."""
+        return next((f"{name.removesuffix('_id')}:{value}" for name, value in self.kwargs.items()), "")
+
+    def note(self, action: str) -> None:
+        """An event of the audit trail, in the transaction at hand."""
+        audit.record(action, str(self.principal), self.audit_target(), _field_names(self.request))
+
+    def _audited(self, action: str, work: Callable[[], Response]) -> Response:
+        target = self.audit_target()  # before an erasure
+        response = work()
+        if response.status_code < 300:
+            audit.record(action, str(self.principal), target, _field_names(self.request))
+        return response
+
     def call(self, work: Callable[[], Response]) -> Response:
         return work() if self.request.method in self.own_transactions else self.run(work)
+
+
+def _field_names(request: Request) -> list[str]:
+    """Names of the fields that a PATCH gives; of those that hold settings, the settings' names. All are ours."""
+    if request.method != "PATCH" or not isinstance(request.data, dict):
+        return []
+    names = []
+    for name, value in request.data.items():
+        inner = value if name in ("policy", "limits", "summarizer") and isinstance(value, dict) else {}
+        names += [f"{name}.{one}" for one in inner] or [name]
+    return names
 
 
 class PlatformView(View):

@@ -46,6 +46,13 @@ ACTIONS: dict[str, tuple[str, Callable[[Tenant, UUID], Any]]] = {
     "cancel": ("Cancelled", lambda _tenant, key: services.compaction_cancel(key)),
 }
 
+AUDITED = {
+    "approve": "compaction.reviewed",
+    "flag": "compaction.reviewed",
+    "revert": "compaction.reverted",
+    "cancel": "compaction.cancelled",
+}
+
 
 def of_conversation(model: type[Compaction | Summary], term: str) -> Q:
     """Rows with this id, or of conversations with this id or external id; beginnings will do."""
@@ -192,7 +199,7 @@ class CompactionAdmin(DetailAdmin):
         except ApiError as error:
             self.message_user(request, str(error.detail), messages.ERROR)
         else:
-            self.note(request, row, f"compaction {done.lower()}")
+            self.note(request, row, f"compaction {done.lower()}", AUDITED[action])
             self.log_change(request, row, done)
             self.message_user(request, f"{done}.", messages.SUCCESS)
         return HttpResponseRedirect(admin_url(Compaction, "change", row.pk))

@@ -192,3 +192,37 @@ TOOLS = [
     OpenApiExample(f"In {name} format", response_only=True, value=compact_tool.definition(fmt))
     for fmt, name in (("openai", "OpenAI's"), ("anthropic", "Anthropic's"))
 ]
+
+PLATFORM_COMPACTIONS = OpenApiExample(
+    "One of a tenant",
+    response_only=True,
+    value={
+        "data": [
+            {
+                "id": "01938f43-0000-7aaa-8000-000000000004",
+                "tenant": "01938f40-0000-7aaa-8000-000000000001",
+                "conversation": "01938f42-0000-7aaa-8000-000000000003",
+                "status": "succeeded",
+                "outcome": "applied",
+                "reason": "",
+                "trigger": "threshold",
+                "strategy": "sliding",
+                "model": "gpt-4o-mini",
+                "method": "llm",
+                "fallback_reason": "",
+                "from_position": 1,
+                "to_position": 40,
+                "tokens_in": 21_000,
+                "tokens_out": 900,
+                "llm_tokens_in": 22_400,
+                "llm_tokens_out": 910,
+                "cost": 0.0039,
+                "review": "unreviewed",
+                "created_at": "2026-01-02T09:00:00Z",
+                "started_at": "2026-01-02T09:00:00Z",
+                "finished_at": "2026-01-02T09:00:07Z",
+            }
+        ],
+        "next_cursor": None,
+    },
+)

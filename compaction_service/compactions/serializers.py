@@ -235,3 +235,32 @@ class SummaryOut(serializers.Serializer[Any]):
     entities = serializers.ListField(child=serializers.CharField(), help_text="Names in it.")
     state = serializers.ChoiceField(choices=NodeState.choices, help_text="Only active nodes are shown.")
     created_at = serializers.DateTimeField(help_text="When it was made.")
+
+
+class PlatformCompactionOut(serializers.Serializer[Any]):
+    """A compaction as the platform lists it: no texts."""
+
+    id = serializers.UUIDField(help_text="Time-ordered.")
+    tenant = serializers.UUIDField(source="tenant_id", help_text="Whose it is.")
+    conversation = serializers.UUIDField(source="conversation_id", help_text="Its conversation.")
+    status = serializers.ChoiceField(choices=Status.choices, help_text="How far it is.")
+    outcome = serializers.CharField(help_text="How it ended; empty while it is live.")
+    reason = serializers.CharField(help_text="Why this outcome; a stable code.")
+    trigger = serializers.ChoiceField(choices=Trigger.choices, help_text="Why it was asked for.")
+    strategy = serializers.CharField(help_text="How summaries build on each other.")
+    model = serializers.CharField(help_text="Of the summary.")
+    method = serializers.CharField(help_text="How the summary was made.")
+    fallback_reason = serializers.CharField(help_text="Why it is not the first model's.")
+    from_position = serializers.IntegerField(allow_null=True, help_text="First covered position.")
+    to_position = serializers.IntegerField(allow_null=True, help_text="Last covered position.")
+    tokens_in = serializers.IntegerField(allow_null=True, help_text="Tokens replaced.")
+    tokens_out = serializers.IntegerField(allow_null=True, help_text="Tokens of the summary.")
+    llm_tokens_in = serializers.IntegerField(help_text="Of all calls, failed and late ones too.")
+    llm_tokens_out = serializers.IntegerField(help_text="Of all calls, failed and late ones too.")
+    cost = serializers.DecimalField(
+        14, 8, allow_null=True, coerce_to_string=False, help_text="US dollars; null: not told."
+    )
+    review = serializers.ChoiceField(choices=Review.choices, help_text="What a reviewer said.")
+    created_at = serializers.DateTimeField(help_text="When it was asked for.")
+    started_at = serializers.DateTimeField(allow_null=True, help_text="When a worker began.")
+    finished_at = serializers.DateTimeField(allow_null=True, help_text="When it ended.")

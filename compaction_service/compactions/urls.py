@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from django.urls import path
 
-from compaction_service.compactions import views
+from compaction_service.compactions import platform_views, views
 
 urlpatterns = [
     path("conversations/<str:ref>/compactions", views.ConversationCompactions.as_view()),
     path("conversations/<str:ref>/summaries", views.SummaryList.as_view()),
     path("conversations/<str:ref>/stats", views.ConversationStats.as_view()),
+    path("admin/compactions", platform_views.AdminCompactions.as_view()),
     path("compactions", views.CompactionList.as_view()),
     path("compactions/<uuid:compaction_id>", views.CompactionDetail.as_view()),
     path("compactions/<uuid:compaction_id>/cancel", views.CompactionCancel.as_view()),

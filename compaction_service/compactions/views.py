@@ -31,7 +31,7 @@ from compaction_service.conversations.filters import choice
 from compaction_service.conversations.models import Format
 from compaction_service.conversations.selectors import conversation_get
 from compaction_service.conversations.serializers import MessageOut
-from compaction_service.conversations.views import REF, validated
+from compaction_service.conversations.views import REF, ConversationView, validated
 from compaction_service.conversations.waiting import wait_until
 from compaction_service.engine import compact_tool
 
@@ -117,6 +117,7 @@ def _asked(given: dict[str, Any], requested_by: str) -> Asked:
 
 class CompactionList(TenantView):
     scopes = {"GET": "read"}
+    audited = {"GET": "content.viewed"}
 
     @extend_schema(
         operation_id="compactions_list",
@@ -135,6 +136,7 @@ class CompactionList(TenantView):
 
 class CompactionDetail(TenantView):
     scopes = {"GET": "read"}
+    audited = {"GET": "content.viewed"}
 
     @extend_schema(
         operation_id="compactions_get",
@@ -150,6 +152,7 @@ class CompactionDetail(TenantView):
 
 class CompactionCancel(TenantView):
     scopes = {"POST": "write"}
+    audited = {"POST": "compaction.cancelled"}
 
     @extend_schema(
         operation_id="compactions_cancel",
@@ -168,6 +171,7 @@ class CompactionCancel(TenantView):
 
 class CompactionRevert(TenantView):
     scopes = {"POST": "write"}
+    audited = {"POST": "compaction.reverted"}
 
     @extend_schema(
         operation_id="compactions_revert",
@@ -184,8 +188,9 @@ class CompactionRevert(TenantView):
         return Response(one(row))
 
 
-class SummaryList(TenantView):
+class SummaryList(ConversationView):
     scopes = {"GET": "read"}
+    audited = {"GET": "content.viewed"}
 
     @extend_schema(
         operation_id="summaries_list",
@@ -205,6 +210,7 @@ class SummaryList(TenantView):
 
 class SummaryDetail(TenantView):
     scopes = {"GET": "read"}
+    audited = {"GET": "content.viewed"}
 
     @extend_schema(
         operation_id="summaries_get",
@@ -221,6 +227,7 @@ class SummaryDetail(TenantView):
 
 class SummaryMessages(TenantView):
     scopes = {"GET": "read"}
+    audited = {"GET": "content.viewed"}
 
     @extend_schema(
         operation_id="summaries_messages",

@@ -10,7 +10,6 @@ from rest_framework.response import Response
 
 from compaction_service.api.errors import ApiError
 from compaction_service.api.pagination import PARAMETERS, page_of, paginate
-from compaction_service.api.views import TenantView
 from compaction_service.conversations import answers, contexts, editing, filters, selectors, services
 from compaction_service.conversations.appending import AppendRequest, messages_append
 from compaction_service.conversations.context_views import context_body, overflow_error
@@ -25,7 +24,7 @@ from compaction_service.conversations.serializers import (
     details_of,
 )
 from compaction_service.conversations.terms import Terms, terms_of
-from compaction_service.conversations.views import REF, validated
+from compaction_service.conversations.views import REF, ConversationView, validated
 from compaction_service.engine.fit import Overflow
 from compaction_service.engine.projection import Parts
 
@@ -33,8 +32,9 @@ REWIND = OpenApiParameter("from", filters.POSITION, required=True, description="
 POSITION = OpenApiParameter("position", int, OpenApiParameter.PATH, description="The message's position.")
 
 
-class MessageList(TenantView):
+class MessageList(ConversationView):
     scopes = {"GET": "read", "POST": "write", "DELETE": "write"}
+    audited = {"GET": "content.viewed", "DELETE": "conversation.rewound"}
     write_parameters = frozenset({"from"})  # of the rewind
 
     @extend_schema(
@@ -102,8 +102,9 @@ class MessageList(TenantView):
         return Response(answers.erased(editing.conversation_rewind(tenant=self.tenant, ref=ref, position=position)))
 
 
-class MessageDetail(TenantView):
+class MessageDetail(ConversationView):
     scopes = {"GET": "read", "PATCH": "write", "DELETE": "write"}
+    audited = {"GET": "content.viewed", "PATCH": "message.changed", "DELETE": "message.erased"}
 
     @extend_schema(
         operation_id="messages_get",

@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from compaction_service.conversations.models import Conversation
 from compaction_service.conversations.services import conversation_erase
+from tenants import audit
 from tenants.models import Tenant
 from tenants.scope import platform_scope, tenant_scope
 
@@ -50,4 +51,5 @@ def _erase(tenant_id: UUID, conversation_id: UUID, before: datetime) -> bool:
         if not found.exists():
             return False  # touched since, or erased by another run
         conversation_erase(ref=str(conversation_id))
+        audit.record("conversation.erased", "service:retention", f"conversation:{conversation_id}")
         return True

@@ -45,6 +45,17 @@ def validated(serializer: Any) -> dict[str, Any]:
     return data
 
 
+class ConversationView(TenantView):
+    """A view below one conversation."""
+
+    def audit_target(self) -> str:
+        ref = str(self.kwargs["ref"])
+        if not ref.startswith("ext:"):
+            return f"conversation:{ref}"
+        found = Conversation.objects.filter(selectors.by_ref(ref)).values_list("id", flat=True).first()
+        return f"conversation:{found}" if found else ""
+
+
 class ConversationList(TenantView):
     scopes = {"GET": "read", "POST": "write"}
 
@@ -77,8 +88,9 @@ class ConversationList(TenantView):
         return Response(body, status=201, headers={"Location": f"/v1/conversations/{done.conversation.id}"})
 
 
-class ConversationDetail(TenantView):
+class ConversationDetail(ConversationView):
     scopes = {"GET": "read", "PATCH": "write", "DELETE": "write"}
+    audited = {"GET": "content.viewed", "PATCH": "conversation.changed", "DELETE": "conversation.erased"}
 
     @extend_schema(
         operation_id="conversations_get",
@@ -142,7 +154,7 @@ class Fork(TenantView):
         return Response(body, status=201, headers={"Location": f"/v1/conversations/{done.conversation.id}"})
 
 
-class Transcript(TenantView):
+class Transcript(ConversationView):
     scopes = {"GET": "read"}
     own_transactions = frozenset({"GET"})
 
@@ -156,6 +168,7 @@ class Transcript(TenantView):
     def get(self, _request: Request, ref: str) -> HttpResponseBase:
         with self.scope():
             row = selectors.conversation_get(ref)
+            self.note("content.viewed")
         return StreamingHttpResponse(self._lines(row), content_type="application/x-ndjson")
 
     def _lines(self, row: Conversation) -> Iterator[bytes]:

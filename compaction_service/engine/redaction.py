@@ -1,8 +1,9 @@
 """Secrets taken out of a text before a model sees it or a log keeps it (semantics 7). Opt-in by tenant.
 
 What is looked for has a form of its own: keys and tokens with a known beginning, private keys, passwords in URLs and
-in assignments, e-mail addresses, card numbers (Luhn). A secret without such a form is not found: this lowers what leaks
-and promises nothing. Every pattern has bounded, possessive repeats, so the time is linear in the text, whatever it is.
+in assignments, e-mail addresses, card numbers (Luhn). A secret without such a form is not found: this lowers what
+leaks, and promises nothing. Every pattern has bounded, possessive repeats, so the time is linear in the text, whatever
+it holds.
 """
 
 from __future__ import annotations

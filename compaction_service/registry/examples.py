@@ -24,3 +24,5 @@ MODEL = OpenApiExample(
     },
 )
 MODELS = OpenApiExample("The last page", response_only=True, value={"data": [MODEL.value], "next_cursor": None})
+OVERRIDE = OpenApiExample("A smaller window", request_only=True, value={"context_window": 64_000})
+DRIFT = OpenApiExample("Nothing new", response_only=True, value={"added": 0, "changed": 0, "same": 3676, "absent": 0})

@@ -2,13 +2,48 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from drf_spectacular.utils import OpenApiExample, extend_schema_serializer
 from rest_framework import serializers
 
+from compaction_service.api.serializers import StrictSerializer
 from compaction_service.engine.policy import Policy, limit
 from compaction_service.registry.catalogue import PRICE_PLACES
 from compaction_service.registry.models import Model, Source
 from compaction_service.tokens.families import TOKENIZERS
+
+
+class OverrideSerializer(StrictSerializer):
+    """Values to set by hand; null gives litellm's back, what is left out stays."""
+
+    context_window = serializers.IntegerField(
+        allow_null=True, required=False, min_value=1, max_value=2**31 - 1, help_text="Input tokens."
+    )
+    max_output = serializers.IntegerField(
+        allow_null=True, required=False, min_value=1, max_value=2**31 - 1, help_text="Output tokens of one answer."
+    )
+    tokenizer = serializers.ChoiceField(
+        choices=TOKENIZERS, allow_null=True, required=False, help_text="The encoding that counts its tokens."
+    )
+    factor = serializers.FloatField(
+        allow_null=True, required=False, min_value=0.1, max_value=10, help_text="Its tokens for one of the encoding."
+    )
+    input_price = serializers.FloatField(
+        allow_null=True, required=False, min_value=0, max_value=1, help_text="US dollars per token."
+    )
+    output_price = serializers.FloatField(
+        allow_null=True, required=False, min_value=0, max_value=1, help_text="US dollars per token."
+    )
+
+
+class DriftSerializer(serializers.Serializer[Any]):
+    """What a sync did, in models."""
+
+    added = serializers.IntegerField(help_text="New ones.")
+    changed = serializers.IntegerField(help_text="With another value than before.")
+    same = serializers.IntegerField(help_text="As they were.")
+    absent = serializers.IntegerField(help_text="That the file no longer has; they stay.")
 
 
 @extend_schema_serializer(

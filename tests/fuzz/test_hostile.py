@@ -44,7 +44,7 @@ def _wrong(status: int, headers: dict[str, str], body: bytes) -> str | None:
     return None
 
 
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(max(1800, REQUESTS // 2))
 def test_hostile_requests__any__are_refused_whole_and_never_a_5xx(
     make_tenant: Callable[[], Member], clock: Clock, monkeypatch: pytest.MonkeyPatch, figure: Any
 ) -> None:

@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from django.test import Client
 
 from compaction_service.conversations.models import ModelCalibration
-from tenants.scope import tenant_scope
+from tenants.models import Member as Membership
+from tenants.scope import platform_scope, tenant_scope
 from tests.conftest import Member
 from tests.inprocess import Clock, Service, service_of
 from tests.model_server import Control
@@ -64,6 +66,9 @@ def _furnish(house: House, models: Control) -> None:
     service.patch(recounted, {"model": "gpt-4"})
     with tenant_scope(house.member.id):
         ModelCalibration.objects.create(tenant_id=house.member.id, model=mark, tokenizer="o200k_base", factor=1.1)
+    with platform_scope():
+        user = User.objects.create(username=f"user-{house.member.id}")
+        Membership.unscoped.create(user=user, tenant_id=house.member.id, role="owner")
     house.names = {
         "ref": path.removeprefix("conversations/"),
         "external": f"first-{mark}",

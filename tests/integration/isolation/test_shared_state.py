@@ -39,7 +39,9 @@ CACHES = {
     "compaction_service.tokens.messages._count_name": "text -> its count; pure, so it tells nobody anything",
     "compaction_service.tokens.messages.counter_for": "counters by encoding and factor",
 }
-KEYS = re.compile(r"rate:[0-9a-f-]{36}:\d+|_kombu\.binding\w*\.\w+|compactions|default|unacked\w*|celery\w*")
+KEYS = re.compile(
+    r"login:[\w.:]+|rate:[0-9a-f-]{36}:\d+|_kombu\.binding\w*\.\w+|compactions|default|unacked\w*|celery\w*"
+)
 
 
 def _tasks() -> dict[str, Any]:

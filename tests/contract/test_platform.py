@@ -1,0 +1,65 @@
+"""`/v1/admin` beside tenants: the registry, and the log over all tenants."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.test import Client
+
+from tenants import services
+from tenants.scope import platform_scope
+from tests.conftest import Member
+from tests.contract.document import check_answer, operation
+from tests.contract.test_access import _client, _things
+
+JSON = "application/json"
+
+
+@pytest.fixture
+def platform(db: None) -> Client:
+    with platform_scope():
+        return _client(services.platform_key_create("test"))
+
+
+def _patch(client: Client, path: str, body: Any) -> Any:
+    return client.patch(path, json.dumps(body), content_type=JSON)
+
+
+def test_models__overridden_and_cleared__are_seen_by_tenants(platform: Client, tenant: Member) -> None:
+    name = f"house/model-{uuid4().hex}"
+    made = _patch(platform, f"/v1/admin/models/{name}", {"context_window": 9000, "tokenizer": "o200k_base"})
+    check_answer(operation("admin_models_override"), made.status_code, made.json())
+    assert (made.status_code, made.json()["context_window"]) == (200, 9000)
+    seen = _client(tenant.key).get(f"/v1/models/{name}").json()
+    assert (seen["context_window"], seen["source"]) == (9000, "override")
+    assert platform.delete(f"/v1/admin/models/{name}").status_code == 204
+    assert platform.delete(f"/v1/admin/models/{name}").status_code == 404
+
+
+@pytest.mark.parametrize("body", [{"context_window": 0}, {"tokenizer": "none"}, {"window": 1}, {"factor": "1"}])
+def test_models__bad_override__is_a_400(platform: Client, body: Any) -> None:
+    refused = _patch(platform, "/v1/admin/models/gpt-4o", body)
+    assert (refused.status_code, refused.json()["errors"][0]["attr"]) == (400, next(iter(body)))
+
+
+def test_models__sync__tells_what_it_did(platform: Client) -> None:
+    done = platform.post("/v1/admin/models/sync")
+    check_answer(operation("admin_models_sync"), done.status_code, done.json())
+    assert done.json()["same"] > 1000
+
+
+def test_compactions__of_all_tenants__are_listed_without_texts(
+    platform: Client, tenant: Member, stranger: Member
+) -> None:
+    ids = {str(member.id): _things(member)["compaction_id"] for member in (tenant, stranger)}
+    page = platform.get("/v1/admin/compactions?limit=250&outcome=skipped").json()
+    check_answer(operation("admin_compactions_list"), 200, page)
+    found = {row["tenant"]: row["id"] for row in page["data"]}
+    assert ids.items() <= found.items()
+    of_one = platform.get(f"/v1/admin/compactions?tenant={tenant.id}").json()["data"]
+    assert [row["id"] for row in of_one] == [ids[str(tenant.id)]]
+    assert platform.get("/v1/admin/compactions?tenant=x").status_code == 400
+    assert platform.get("/v1/admin/compactions?status=x").status_code == 400
