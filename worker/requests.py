@@ -12,11 +12,11 @@ class Request(request.Request):
     """One that may be acknowledged on a connection that is gone.
 
     A late acknowledgement after the broker was away goes to a channel that has lost its connection. kombu then raises
-    an AttributeError, which Celery does not know as an error of connections: the worker stopped for good. Nothing is lost
-    with the acknowledgement: a redelivered wake-up finds no due row.
+    an AttributeError, which Celery does not know as an error of connections: the worker stopped for good. Nothing is
+    lost with the acknowledgement: a redelivered wake-up finds no due row.
     """
 
-    def __init__(self, message: Any, *, connection_errors: tuple[type[BaseException], ...] = (), **options: Any) -> None:
+    def __init__(self, message: Any, *, connection_errors: Any = None, **options: Any) -> None:
         super().__init__(message, connection_errors=(*(connection_errors or ()), AttributeError), **options)
 
 
