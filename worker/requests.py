@@ -16,9 +16,7 @@ class Request(request.Request):
     lost with the acknowledgement: a redelivered wake-up finds no due row.
     """
 
-    def __init__(
-        self, message: Any, *, connection_errors: tuple[type[BaseException], ...] = (), **options: Any
-    ) -> None:
+    def __init__(self, message: Any, *, connection_errors: Any = None, **options: Any) -> None:
         super().__init__(message, connection_errors=(*(connection_errors or ()), AttributeError), **options)
 
 

@@ -72,7 +72,7 @@ class Stack:
         """A module and its arguments; docker/compose.yaml runs the same."""
         web = ["gunicorn", "-c", "python:compaction_service.gunicorn", "-b", f"fd://{self.listener.fileno()}"]
         celery = ["celery", "-A", "worker.app"]
-        # Workers need no word of each other, and one that gossips cannot always come back from a broker that was away.
+        # Workers need no word of each other: gossip is one more thing that can fail when the broker was away.
         alone = ["--without-gossip", "--without-mingle"]
         return {
             "web": [*web, "compaction_service.wsgi"],

@@ -20,7 +20,7 @@ MARK = re.compile(r"\[m:([0-9a-f]{32})\]")
 WORDS = (
     "The build of module {n} failed in step {n}7 since src/part_{n}.py read the wrong table; the user wants it mended. "
 )
-PATIENCE_S = 300.0  # a client that is never answered is a fault, not a retry
+PATIENCE_S = 1200.0  # a client that is never answered is a fault; on a busy machine web starts for minutes
 
 
 def talk(turns: int, *, words: int = 4) -> list[Any]:
@@ -194,14 +194,11 @@ class Writer(threading.Thread):
         self.client.send(method, path, body, also=(404, 409, 410), within=PATIENCE_S)
 
 
-def finish(writers: list[Writer], stop: threading.Event) -> None:
-    """Let each end what it is at. Raises the first failure."""
+def finish(writers: list[Writer], stop: threading.Event) -> list[str]:
+    """Let each end what it is at; what made any of them give up."""
     stop.set()
-    deadline = time.monotonic() + 2 * PATIENCE_S
+    deadline = time.monotonic() + PATIENCE_S
     for writer in writers:
         writer.join(max(0.0, deadline - time.monotonic()))
-    for writer in writers:
-        if writer.failure is not None:
-            raise writer.failure
-        if writer.is_alive():
-            raise Unexpected(f"{writer.name} never ended")
+    alive = [f"{writer.name} never ended" for writer in writers if writer.is_alive()]
+    return alive + [f"{one.name}: {one.failure}" for one in writers if one.failure is not None]

@@ -49,7 +49,8 @@ def test_database_restarted__with_clients_at_work__they_are_told_503_and_nothing
         until_more(shared)
         cluster.restart_postgres(down_s=1)
     until_more(shared)
-    finish(writers, stop)
+    assert finish(writers, stop) == []
+    cluster.forks.update(fork for one in writers for fork in one.forks)
     for ledger in (shared, *(one.own for one in writers)):
         assert not any(ledger.problems(scene.client.all(f"{ledger.path}/messages")).values())
     assert sum(one.client.lost + one.client.refused for one in writers)

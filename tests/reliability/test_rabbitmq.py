@@ -72,7 +72,7 @@ def cluster(pytestconfig: pytest.Config, rabbit: str) -> Iterator[Cluster]:
 def purge(rabbit: str) -> int:
     """Drop every waiting message."""
     with Connection(rabbit) as one:
-        return int(one.SimpleQueue(QUEUE).clear() or 0)
+        return int(one.default_channel.queue_purge(QUEUE) or 0)  # type: ignore[attr-defined]
 
 
 def test_rabbitmq__a_job__is_woken_and_applied(cluster: Cluster, scene: Scene) -> None:

@@ -52,19 +52,19 @@ def test_service__random_kills_under_load__loses_nothing_doubles_nothing_and_not
         chaos.run(faults, LIMIT_S)
     finally:
         lasted = time.monotonic() - began
+        gave_up = finish(writers, stop)
+        cluster.forks.update(fork for one in writers for fork in one.forks)
         cluster.have_workers(WORKERS)
-        finish(writers, stop)
     stuck = verdict.until_quiet(cluster)
     watch.over.set()
     watch.join()
 
     found = owed(writers)
-    cluster.forks.update(fork for one in writers for fork in one.forks)
     doubled, problems = verdict.double_applied(cluster), verdict.unsound(cluster)
     recovered, cut = recoveries_of(cluster, watch, chaos)
     lost, twice = found["lost"] + found["changed"] + found["risen"], found["doubled"] + doubled
     figures = {
-        "lost_appends": Figure(len(lost), "", {"of": sum(len(one.own.owed) for one in writers)}),
+        "lost_appends": Figure(len(lost), "", {"of": acknowledged(writers)}),
         "double_applied": Figure(len(twice), "", {"found": twice[:20]}),
         "stuck": Figure(len(stuck), "", {"found": stuck[:20]}),
         "recovery_s": Figure(recovered.spread().get("max", 0), "s", {**recovered.spread(), "jobs": cut}),
@@ -72,7 +72,7 @@ def test_service__random_kills_under_load__loses_nothing_doubles_nothing_and_not
     facts = facts_of(cluster, writers, lasted)
     report.write(figures)
     report.show(figures, dict(chaos.done), facts)
-    assert (lost, twice, stuck, problems) == ([], [], [], {}), f"SEED={SEED} KILLS={KILLS}"
+    assert (lost, twice, stuck, problems, gave_up) == ([], [], [], {}, []), f"SEED={SEED} KILLS={KILLS}"
 
 
 def begin(cluster: Cluster, models: Control) -> tuple[list[Writer], threading.Event]:
@@ -103,6 +103,12 @@ def owed(writers: list[Writer]) -> dict[str, list[str]]:
         for name, problems in ledger.problems(client.all(f"{ledger.path}/messages")).items():
             found[name] += problems
     return found
+
+
+def acknowledged(writers: list[Writer]) -> int:
+    """Appends that were answered."""
+    ledgers = {id(ledger): ledger for one in writers for ledger in (*one.shared, one.own)}
+    return sum(len(ledger.owed) for ledger in ledgers.values())
 
 
 def recoveries_of(cluster: Cluster, watch: Watch, chaos: Chaos) -> tuple[Recoveries, dict[str, int]]:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import threading
 import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
+import psycopg
 import pytest
 
 from tests.reliability import broker
@@ -15,6 +18,8 @@ from tests.reliability.database import locked, until_waiting
 from tests.reliability.load import MARK, talk, turn
 
 pytestmark = pytest.mark.reliability
+
+TRIES = 5
 
 
 class Sending(threading.Thread):
@@ -63,18 +68,36 @@ def test_web_killed__between_the_commit_and_the_answer__the_repeat_is_the_stored
     cluster: Cluster, scene: Scene
 ) -> None:
     cluster.have_workers(1)
-    path = scene.client.create(policy={"enabled": True}, messages=talk(7, words=8))
-    before = stored(scene, path)
-    mark = uuid.uuid4().hex
-    with broker.frozen(cluster):  # the wake-up after the commit waits for the broker
-        sending = Sending(scene, path, turn(mark, words=30))
-        query = "select count(*) as n from conversations_message where conversation_id = %s"
-        until("it is committed", lambda: cluster.sql(query, path.rpartition("/")[2])[0]["n"] == 16, every=0.005)
-        cluster.kill_web()
-    cluster.start_web(wait=False)
-    answer = sending.answered()
-    assert scene.client.lost, "the answer came before the kill: nothing was tried"
-    assert answer.headers["Idempotency-Replayed"] == "true"
-    assert answer.json()["compaction"] is not None
-    assert stored(scene, path) == [*before, mark]
-    assert scene.client.idle_context(path)["covered"]
+    for _ in range(TRIES):  # the moment is as long as a wake-up waits for the broker: a second at most
+        path = scene.client.create(policy={"enabled": True}, messages=talk(7))
+        before = stored(scene, path)
+        mark = uuid.uuid4().hex
+        with broker.frozen(cluster), committed(cluster, path) as count:
+            sending = Sending(scene, path, turn(mark, words=30))
+            until_equal(count, 16)
+            cluster.kill_web()
+        cluster.start_web(wait=False)
+        answer = sending.answered()
+        assert stored(scene, path) == [*before, mark]
+        assert answer.json()["compaction"] is not None
+        assert scene.client.idle_context(path)["covered"]
+        if "Idempotency-Replayed" in answer.headers:
+            return
+    pytest.skip("each answer was sent before the kill: the machine is too slow for this moment")
+
+
+def until_equal(look: Callable[[], int], wanted: int) -> None:
+    until(f"{wanted} are stored", lambda: look() == wanted, every=0.002)
+
+
+@contextmanager
+def committed(cluster: Cluster, path: str) -> Iterator[Callable[[], int]]:
+    """Asks how many messages of a conversation are stored, over a connection that is open already."""
+    query = "select count(*) from conversations_message where conversation_id = %s"
+    with psycopg.connect(cluster.owner_url, autocommit=True) as connection:
+
+        def look() -> int:
+            row = connection.execute(query, [path.rpartition("/")[2]]).fetchone()
+            return int(row[0]) if row else 0
+
+        yield look
