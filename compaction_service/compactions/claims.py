@@ -156,7 +156,11 @@ def waits_for(claim: Claim) -> bool:
 
     Its wake-up found nothing then, and no other would come for it before the next sweep.
     """
-    values = {"tenant": claim.tenant_id, "in_flight": Limits().compactions_in_flight, "ahead": clock.ahead()}
+    values: dict[str, Any] = {
+        "tenant": claim.tenant_id,
+        "in_flight": Limits().compactions_in_flight,
+        "ahead": clock.ahead(),
+    }
     with connections["default"].cursor() as cursor:
         cursor.execute(_AT_LIMIT, values)
         at_limit: bool = cursor.fetchone()[0]

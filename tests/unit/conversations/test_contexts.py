@@ -58,7 +58,7 @@ def test_context_etag__the_tenants_preset_changes_how_summaries_are_shown__chang
 def test_context__long_or_short__is_made_after_its_transaction(
     service: Service, monkeypatch: pytest.MonkeyPatch, keyed: bool
 ) -> None:
-    """Its work holds no row; only with an Idempotency-Key it is part of the stored answer, and so of the transaction."""
+    """Its work holds no row; only with an Idempotency-Key it is part of the stored answer, written with it."""
     inside: list[bool] = []
     real = contexts.context_read
 
@@ -68,7 +68,7 @@ def test_context__long_or_short__is_made_after_its_transaction(
 
     monkeypatch.setattr(contexts, "context_read", noted)
     path = service.create()
-    headers = {"Idempotency-Key": "a key"} if keyed else {}
+    headers: dict[str, Any] = {"Idempotency-Key": "a key"} if keyed else {}
     given = {"messages": [{"role": "user", "content": "Hi."}], "return_context": True}
     answer = service.post(f"{path}/messages", given, **headers)
     read = service.context(path)
