@@ -26,6 +26,7 @@ from compaction_service.compactions.metrics import PASSES, called, refused
 from compaction_service.compactions.models import LIVE, Compaction, Outcome, Pass, PassKind, PassStatus, Status, Work
 from compaction_service.compactions.preparing import step_of
 from compaction_service.compactions.starting import job_terms, lock_conversation, open_job, queue_pass
+from compaction_service.compactions.states import move
 from compaction_service.compactions.steps import (
     SMALLEST_CHUNK,
     Final,
@@ -151,8 +152,7 @@ def begin(claim: Claim) -> Pass | None:
     one = _callable(claim, compaction, one, tenant)
     if one is None:
         return None
-    one.status, one.started_at = PassStatus.RUNNING, claim.at
-    one.save(update_fields=["status", "started_at"])
+    move(one, PassStatus.RUNNING, started_at=claim.at)
     return one
 
 
@@ -300,8 +300,7 @@ def _note(claim: Claim, one: Pass, step: Step, result: Result) -> None:
 
 
 def _close(one: Pass, status: PassStatus, error: str = "") -> None:
-    one.status, one.error = status, error
-    one.save()
+    move(one, status, error=error)
 
 
 def _failed(claim: Claim, compaction: Compaction, one: Pass, step: Step, result: Result) -> None:
@@ -319,8 +318,7 @@ def _failed(claim: Claim, compaction: Compaction, one: Pass, step: Step, result:
     now, jitter = claim.now().timestamp(), random.Random()  # noqa: S311 -- no secret
     delay = next_delay(one.attempts, error, first.timestamp(), now, jitter, policy)
     if delay is not None:
-        one.status, one.error = PassStatus.QUEUED, error.code
-        one.save()
+        move(one, PassStatus.QUEUED, error=error.code)
         claims.release(claim, delay=timedelta(seconds=delay))
         return
     _give_up_model(claim, compaction, one, error.code)

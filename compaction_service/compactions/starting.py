@@ -8,9 +8,10 @@ from typing import Any
 from django.utils import timezone
 
 from compaction_service.compactions.ending import end
-from compaction_service.compactions.models import Compaction, Method, Outcome, Pass, PassKind, Status
+from compaction_service.compactions.models import Compaction, Method, Outcome, Pass, PassKind
 from compaction_service.compactions.plans import Planned, plan_for, summary_bound
 from compaction_service.compactions.spans import input_hash
+from compaction_service.compactions.states import begin
 from compaction_service.conversations.models import CompactionState, Conversation, Message
 from compaction_service.conversations.terms import Terms, breakdown, capped, terms_of
 from compaction_service.engine.policy import Policy
@@ -85,7 +86,7 @@ def _write_plan(
     ends = (plan.covered[0], plan.covered[-1])
     found = Message.objects.filter(conversation_id=conversation.id, position__in=ends)
     turns = dict(found.values_list("position", "turn"))
-    compaction.status = Status.RUNNING
+    begin(compaction)
     compaction.from_position, compaction.to_position = plan.from_position, plan.to_position
     compaction.from_turn, compaction.to_turn = turns[ends[0]], turns[ends[1]]
     compaction.carried = list(plan.carried)

@@ -58,7 +58,7 @@ def test_context_etag__the_tenants_preset_changes_how_summaries_are_shown__chang
 def test_context__long_or_short__is_made_after_its_transaction(
     service: Service, monkeypatch: pytest.MonkeyPatch, keyed: bool
 ) -> None:
-    """Its work holds no row; with an Idempotency-Key it is part of the stored answer, and so of the transaction."""
+    """Its work holds no row; only with an Idempotency-Key it is part of the stored answer, written with it."""
     inside: list[bool] = []
     real = contexts.context_read
 
