@@ -27,6 +27,7 @@ from compaction_service.engine.summary import (
     notes_answer,
     notes_prompt,
     noting,
+    preserve,
     prompt,
     report,
 )
@@ -351,6 +352,7 @@ def chunk_budget(step: Step, model: Model) -> int:
     empty = _prompt(step, model, chunks.Chunk("", (), 0), last=True)
     running = max(0, min(step.bound, step.answer_tokens) - step.count(step.previous))
     beside = step.count(empty.system) + step.count(empty.user) + MARKUP_TOKENS + running + step.answer_tokens
+    beside += min(step.target, step.bound) // preserve.SHARE
     return max(SMALLEST_CHUNK, int((model.window - beside) * SAFETY))
 
 
@@ -369,6 +371,7 @@ def _prompt(
         focus=step.focus,
         instructions="\n".join(filter(None, (step.policy.instructions, step.instructions))),
         language=step.policy.language or (spoken.language.english if spoken else ""),
+        preserved=_facts(step, chunk),
         notes="\n".join(f"- {one.line}" for one in step.ledger.notes),
     )
     if step.kind == PassKind.NOTES:
@@ -389,6 +392,16 @@ def _prompt(
         return prompt.chunk(wanted, chunk.text, number, total, running=step.previous)
     tail = chunks.tail_end(step.tail, step.count, _tail_tokens(model)) if step.tail else ""
     return prompt.summary(wanted, chunk.text, previous=step.previous, tail=tail)
+
+
+def _facts(step: Step, chunk: chunks.Chunk | None) -> tuple[str, ...]:
+    """What the answer is to have word for word: of what is said so far, and of the messages this pass reads."""
+    if step.kind == PassKind.NOTES:
+        return ()
+    before = step.text if step.kind == PassKind.RESUMMARIZE else "\n".join(step.parts) or step.previous
+    positions = set(chunk.positions) if chunk else set()
+    read = [message for message in step.unread if message.position in positions]
+    return preserve.facts(before, read, min(step.target, step.bound) // preserve.SHARE, step.count)
 
 
 def _joined(texts: Sequence[str], headings: Sequence[str]) -> str:

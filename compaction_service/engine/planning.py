@@ -147,7 +147,9 @@ class _Costs:
         return self.shown[count]
 
     def summary(self, count: int) -> int:
-        return min(self.bound, max(100, int((self.shown[count] + self.replaced) / self.ratio)))
+        """The target: what is compressed already is asked to be no shorter, so that a rolling summary keeps what it has
+        until it comes to its bound."""
+        return min(self.bound, max(100, self.replaced + int(self.shown[count] / self.ratio)))
 
     def context(self, count: int) -> int:
         return self.base + self.summary(count) + self.verbatim[count] + self.shown[-1] - self.shown[count]

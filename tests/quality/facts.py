@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from compaction_service.engine.summary import bound, prompt, transcript
+from compaction_service.engine.summary import bound, preserve, prompt, transcript
 from compaction_service.engine.summary.extractive import extract
 from compaction_service.engine.summary.span import SpanMessage
 from tests.model_server import honest
@@ -67,20 +67,27 @@ def survival(messages: Sequence[Any], summarise: Summarise) -> list[float]:
     return shares
 
 
-def target(messages: Sequence[SpanMessage]) -> int:
+def target(messages: Sequence[SpanMessage], previous: str) -> int:
+    """As `planning` has it."""
     size = sum(count(part.text) for message in messages for part in message.parts)
-    return min(BOUND, max(100, size // RATIO))
+    return min(BOUND, max(100, count(previous) + size // RATIO))
 
 
 def extractive(messages: Sequence[SpanMessage], previous: str) -> str:
     made = extract(
-        messages, sections=SECTIONS, bound=BOUND, target=target(messages), count=count, previous=previous or None
+        messages,
+        sections=SECTIONS,
+        bound=BOUND,
+        target=target(messages, previous),
+        count=count,
+        previous=previous or None,
     )
     return made.text
 
 
 def by_model(messages: Sequence[SpanMessage], previous: str) -> str:
-    wanted = prompt.Wanted(SECTIONS, target(messages), BOUND)
+    kept = preserve.facts(previous, messages, target(messages, previous) // preserve.SHARE, count)
+    wanted = prompt.Wanted(SECTIONS, target(messages, previous), BOUND, preserved=kept)
     asked = prompt.summary(wanted, transcript.render(messages), previous=previous)
     ask = honest.read(
         {"messages": [{"role": "system", "content": asked.system}, {"role": "user", "content": asked.user}]}
