@@ -167,7 +167,7 @@ class _Run:
     def _log_problems(self, identifier: str) -> Iterator[str]:
         """Compactions that failed, made nothing smaller or covered nothing new.
 
-        A summary may turn out not to be smaller (`skipped`), but a model is not called for nothing twice in a row.
+        A summary may turn out not to be smaller (`skipped`), but a model is not asked for the same again.
         """
         with tenant_scope(self.service.tenant_id):
             log = list(Compaction.objects.filter(conversation_id=identifier).order_by("id"))
@@ -177,7 +177,6 @@ class _Run:
         covered, in_vain = 0, 0
         for entry in log:
             self.seen.counts[entry.outcome] += 1
-            in_vain = 0 if entry.outcome == "applied" else in_vain + bool(calls[entry.id])
             if entry.outcome == "applied":
                 before, after = (sizes["tokens"] for sizes in (entry.context_before, entry.context_after) if sizes)
                 if after >= before or (entry.to_position or 0) <= covered:
@@ -185,8 +184,10 @@ class _Run:
                 covered = entry.to_position or 0
             elif entry.outcome not in ("irreducible", "skipped"):
                 yield f"ended {entry.outcome} ({entry.reason})"
-            elif in_vain > 1 and calls[entry.id]:
-                yield f"called a model in vain again and ended {entry.outcome} ({entry.reason})"
+            elif calls[entry.id]:
+                if (entry.to_position or 0) <= in_vain:
+                    yield f"called a model in vain again, up to {entry.to_position} as before ({entry.reason})"
+                in_vain = entry.to_position or 0
         self.seen.counts["calls"] += sum(calls.values())
 
 
