@@ -31,9 +31,10 @@ class Recoveries:
 
     def spread(self) -> dict[str, float]:
         if not self.seconds:
-            return {}
+            return {"count": 0}  # no kill cut a job off: nothing was measured
         ordered = sorted(self.seconds)
         return {
+            "count": len(ordered),
             "median": round(statistics.median(ordered), 1),
             "p95": round(ordered[min(len(ordered) - 1, int(len(ordered) * 0.95))], 1),
             "max": round(ordered[-1], 1),
