@@ -22,6 +22,7 @@ MEASURES = (
     "engine.counting", "engine.counting_worst", "engine.count_error", "engine.rendering",
     "process.started", "process.memory",
     "requests.queries", "requests.cpu", "requests.flat", "requests.floor",
+    "worker.process",
     "replays.agent", "replays.chat",
     "big.database",
 )  # fmt: skip
