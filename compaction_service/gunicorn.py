@@ -12,6 +12,7 @@ threads = int(os.environ.get("DATABASE_POOL_SIZE", "16"))
 bind = f"0.0.0.0:{os.environ.get('PORT', '8000')}"  # the container's own interfaces; `up` overrides it
 timeout = 90  # above the longest `wait` of 60 s; a process that is stuck longer is replaced
 graceful_timeout = 30  # a stop lets running requests finish; a waiting one is told at once that nothing changed
+limit_request_line = 8190  # the most it allows; a longer one is refused by the server itself
 keepalive = 75  # above the idle time of common proxies, so that they close first
 control_socket_disable = True  # a socket in the home folder, shared by every stack of a user
 worker_tmp_dir = "/dev/shm" if os.path.isdir("/dev/shm") else None  # noqa: S108  # heartbeats off the disk

@@ -27,7 +27,7 @@ class ProviderObject(serializers.Field[Any, Any, Any, Any]):
         return value
 
 
-@extend_schema_field({"oneOf": [{"type": "string"}, {"type": "array", "items": OBJECT}, OBJECT, {"type": "null"}]})
+@extend_schema_field({"anyOf": [{"type": "string"}, {"type": "array", "items": OBJECT}, OBJECT, {"type": "null"}]})
 class SystemField(serializers.Field[Any, Any, Any, Any]):
     """A system prompt: text, content parts, or a whole system or developer message."""
 
@@ -38,7 +38,7 @@ class SystemField(serializers.Field[Any, Any, Any, Any]):
         return value
 
 
-@extend_schema_field({"oneOf": [{"type": "array", "items": OBJECT}, {"type": "null"}]})
+@extend_schema_field({"anyOf": [{"type": "array", "items": OBJECT}, {"type": "null"}]})
 class ToolsField(SystemField):
     """Tool definitions in the provider's format."""
 
