@@ -33,8 +33,8 @@ up: $(READY) ## Serve on this machine until Ctrl-C (PORT=8000)
 demo: $(READY) ## Replay a long conversation against a running service and show what happens
 	@$(MANAGE) demo
 
-test: $(READY) ## Run the tests (ARGS="-k name" and the like are passed on)
-	@$(PY) -m pytest $(ARGS)
+test: $(READY) ## Run the tests, in two processes (ARGS="-k name" and the like are passed on; "-n0": in one)
+	@$(PY) -m pytest -n 2 $(ARGS)
 
 test-slow: $(READY) ## Run the tests that take minutes
 	@$(PY) -m pytest -m slow $(ARGS)

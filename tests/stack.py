@@ -1,7 +1,8 @@
 """Early pytest plugin (`-p tests.stack`): engines, a new database and its environment, before settings are read.
 
 DATABASE_URL, BROKER_URL and CACHE_URL of the caller are used where set; the rest is started from wheels in a
-folder of its own. The database is new in every run, roles included, so runs on one cluster do not meet.
+folder of its own. The database is new in every run, roles included, so runs on one cluster do not meet. Of a run in
+several processes each has all of it, but for the one that hands the tests out.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ TROUBLE = re.compile(r'"level": "(error|critical)"|\b(ERROR|CRITICAL)\b|^Traceba
 def pytest_load_initial_conftests(early_config: pytest.Config) -> Iterator[None]:
     """Runs before pytest-django's hook of this name, which imports the settings."""
     options = early_config.known_args_namespace
-    if not (options.help or options.version or options.collectonly):
+    hands_out = getattr(options, "numprocesses", None) and "PYTEST_XDIST_WORKER" not in os.environ
+    if not (options.help or options.version or options.collectonly or hands_out):
         opened = early_config.stash[OPEN] = ExitStack()
         try:
             early_config.stash[DATA_DIR] = opened.enter_context(_data_dir())
