@@ -166,19 +166,22 @@ class Asked:
     last: bool  # of the chunks of the span
     next_from: int | None
     spoken: language.Expected | None  # the language the answer is to be in, where that is sure
+    facts: tuple[str, ...]  # what it is to have word for word
 
 
 def ask(step: Step, model: Model) -> Asked:
     """The prompt of a pass, of the chunk that it reads. No more of the span is rendered than that and what follows."""
     spoken = language.expected(step.policy.language, step.span or step.unread, step.parts or [step.previous])
     if not step.reads_span:
-        return Asked(_prompt(step, model, None, last=True, spoken=spoken), None, True, None, spoken)
+        facts = _facts(step, None)
+        return Asked(_prompt(step, model, None, facts, last=True, spoken=spoken), None, True, None, spoken, facts)
     found = list(islice(chunks.each(step.unread, chunk_size(step, model), step.count), step.chunk, step.chunk + 2))
     chunk, following = found[0], found[1] if len(found) > 1 else None
     last = following is None and step.whole
     begins = following.positions[0] if following else step.unread[-1].position + 1
     next_from = begins if begins > chunk.positions[-1] and not last else None
-    return Asked(_prompt(step, model, chunk, last=last, spoken=spoken), chunk, last, next_from, spoken)
+    facts = _facts(step, chunk)
+    return Asked(_prompt(step, model, chunk, facts, last=last, spoken=spoken), chunk, last, next_from, spoken, facts)
 
 
 def price(step: Step, model: Model, asked: Asked) -> Decimal | None:
@@ -260,6 +263,7 @@ def _call(step: Step, model: Model, asked: Asked) -> Result:
         replaced_tokens=step.replaced_tokens,
         count=step.count,
         language=asked.spoken,
+        kept=asked.facts,
     )
     if isinstance(judged, acceptance.Rejected):
         return Result(spent, rejected=judged.reason, **about)
@@ -349,7 +353,7 @@ def chunk_budget(step: Step, model: Model) -> int:
 
     The running summary will be as long as a whole answer, and no longer than the bound.
     """
-    empty = _prompt(step, model, chunks.Chunk("", (), 0), last=True)
+    empty = _prompt(step, model, chunks.Chunk("", (), 0), (), last=True)
     running = max(0, min(step.bound, step.answer_tokens) - step.count(step.previous))
     beside = step.count(empty.system) + step.count(empty.user) + MARKUP_TOKENS + running + step.answer_tokens
     beside += min(step.target, step.bound) // preserve.SHARE
@@ -361,7 +365,13 @@ def _tail_tokens(model: Model) -> int:
 
 
 def _prompt(
-    step: Step, model: Model, chunk: chunks.Chunk | None, *, last: bool, spoken: language.Expected | None = None
+    step: Step,
+    model: Model,
+    chunk: chunks.Chunk | None,
+    facts: tuple[str, ...],
+    *,
+    last: bool,
+    spoken: language.Expected | None = None,
 ) -> prompt.Prompt:
     wanted = prompt.Wanted(
         sections=step.policy.summary_sections,
@@ -371,7 +381,7 @@ def _prompt(
         focus=step.focus,
         instructions="\n".join(filter(None, (step.policy.instructions, step.instructions))),
         language=step.policy.language or (spoken.language.english if spoken else ""),
-        preserved=_facts(step, chunk),
+        preserved=facts,
         notes="\n".join(f"- {one.line}" for one in step.ledger.notes),
     )
     if step.kind == PassKind.NOTES:
@@ -401,7 +411,8 @@ def _facts(step: Step, chunk: chunks.Chunk | None) -> tuple[str, ...]:
     before = step.text if step.kind == PassKind.RESUMMARIZE else "\n".join(step.parts) or step.previous
     positions = set(chunk.positions) if chunk else set()
     read = [message for message in step.unread if message.position in positions]
-    return preserve.facts(before, read, min(step.target, step.bound) // preserve.SHARE, step.count)
+    room = min(step.target, step.bound) // preserve.SHARE
+    return preserve.facts(before, read, room, step.count, known="\n".join(note.text for note in step.ledger.notes))
 
 
 def _joined(texts: Sequence[str], headings: Sequence[str]) -> str:

@@ -54,7 +54,7 @@ def test_prompt__tool_prints_orders__they_stay_inside_its_message(
     assert SECRET not in system["content"]
     text = user["content"]
     for tag in ("transcript", "tail", "previous_summary", "summary", "preserve", "focus"):
-        assert text.count(f"<{tag}>") == text.count(f"</{tag}>") == (tag in ("transcript", "tail"))
+        assert text.count(f"<{tag}>") == text.count(f"</{tag}>") == (tag in ("transcript", "tail", "preserve"))
     roles = re.findall(r'<message position="(\d+)" role="(\w+)"', text)
     assert roles == [
         ("1", "user"), ("2", "assistant"), ("3", "tool"), ("4", "assistant"), ("5", "user"), ("6", "assistant"),

@@ -80,7 +80,8 @@ def request_problems(fmt: str, context: JSON, stored: Sequence[JSON], kept: bool
 
 
 def _results(shown: Iterable[JSON], wanted: Sequence[JSON], masked: set[int]) -> Iterator[str]:
-    """Results that are missing, or that nobody gave. A masked message has some as placeholders."""
+    """Results that are missing, or that nobody gave. A masked message has some as placeholders. An id that its provider
+    refuses is shown as another: whether calls and results pair is the validator's."""
     left = Tally(one for message in shown for one in _answers(message))
     plain = Tally(one for i, message in enumerate(wanted) if i not in masked for one in _answers(message))
     missing = plain - left
@@ -92,6 +93,10 @@ def _results(shown: Iterable[JSON], wanted: Sequence[JSON], masked: set[int]) ->
                 left -= Tally([found])
             else:
                 missing[(id_, text)] += 1
+    for id_, text in list(missing.elements()):
+        if under_another_id := [one for one in left if one[1] == text or (one[1].startswith(MASK) and one[0] != id_)]:
+            left -= Tally(under_another_id[:1])
+            missing -= Tally([(id_, text)])
     yield from (f"the result of {id_} is missing" for id_, _ in missing)
     yield from (f"a result of {id_} that nobody gave" for id_, text in left if not text.startswith(NO_RESULT))
 
@@ -124,9 +129,13 @@ def _said(messages: Iterable[JSON], of_assistant: bool) -> list[str]:
             if kind == "text":
                 said += [block["text"]] if block["text"].strip() else []
             elif kind not in ("tool_result", "thinking", "redacted_thinking"):
-                said.append(json.dumps(block, sort_keys=True))
-        said += [json.dumps(call, sort_keys=True) for call in message.get("tool_calls") or ()]
+                said.append(_without_id(block))
+        said += [_without_id(call) for call in message.get("tool_calls") or ()]
     return said
+
+
+def _without_id(part: JSON) -> str:
+    return json.dumps({name: value for name, value in part.items() if name != "id"}, sort_keys=True)
 
 
 def _without_labels(said: list[str], summaries: int) -> list[str]:

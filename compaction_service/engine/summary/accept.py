@@ -60,19 +60,20 @@ def accept(
     count: Count,
     rules: str = "",
     language: Expected | None = None,
+    kept: Sequence[str] = (),
 ) -> Accepted | Rejected:
     """The summary in an answer, or why there is none.
 
     `source`: the texts the call was given that an honest answer does not copy at length (the transcript and the
     system message; not a previous summary, which an update rightly repeats). `rules`: what is in every system message,
     of which it copies nothing. `replaced_tokens`: tokens of what the summary would replace, by `count`.
-    `language`: what it is to be in; None: not sure, so any.
+    `language`: what it is to be in; None: not sure, so any. `kept`: what it was told to have word for word.
     """
     if early := unfinished(answer):
         return Rejected(early)
     text = unwrap(clean(answer.text or ""), sections)
     parsed = parse(text, sections)
-    if fault := _fault(text, parsed, source, rules, language):
+    if fault := _fault(text, parsed, _without(text, kept), source, rules, language):
         return Rejected(fault)
     text = render(parsed.sections) if parsed.sections else text
     tokens = count(text)
@@ -88,14 +89,23 @@ def unfinished(answer: Answer) -> Reason | None:
     return None if answer.finish_reason == "stop" else "truncated"
 
 
-def _fault(text: str, parsed: Parsed, source: Iterable[str], rules: str, language: Expected | None) -> Reason | None:
+def _without(text: str, kept: Sequence[str]) -> str:
+    """What is left when the sentences that it was to copy are taken out."""
+    for sentence in kept:
+        text = text.replace(sentence, "")
+    return text
+
+
+def _fault(
+    text: str, parsed: Parsed, own: str, source: Iterable[str], rules: str, language: Expected | None
+) -> Reason | None:
     if _is_blank(text) or (parsed.sections and all(_is_blank(section["text"]) for section in parsed.sections)):
         return "empty"
     if is_refusal(text):
         return "refusal"
-    if is_echo(text, source, rules):
+    if is_echo(own, source, rules):
         return "echo"
-    if language and is_other(text, language):
+    if language and is_other(own, language):
         return "wrong_language"
     return "sections_missing" if parsed.missing else None
 

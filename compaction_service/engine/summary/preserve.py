@@ -16,12 +16,15 @@ _LONGEST = 240  # characters of one; more is no fact but a text
 _LOOKED_AT = 20_000  # characters of one message: what follows was pasted
 
 
-def facts(previous: str, messages: Sequence[SpanMessage], room: int, count: Count) -> tuple[str, ...]:
+def facts(
+    previous: str, messages: Sequence[SpanMessage], room: int, count: Count, *, known: str = ""
+) -> tuple[str, ...]:
     """Sentences that hold a path, URL, identifier or number, within `room` tokens: of the summary before the first ones
-    (two thirds of the room at most), of the messages those that hold most for their length, in order."""
-    known: set[str] = set()
-    old, spent = _chosen(_repeated(previous), room * 2 // 3, known, count, dense=False)
-    new, _ = _chosen(_said(messages), room - spent, known, count, dense=True)
+    (two thirds of the room at most), of the messages those that hold most for their length, in order. Nothing of which
+    `known`, a text that stays beside the summary, has all the names."""
+    names = {term.text for term in terms(known)}
+    old, spent = _chosen(_repeated(previous), room * 2 // 3, names, count, dense=False)
+    new, _ = _chosen(_said(messages), room - spent, names, count, dense=True)
     return (*old, *new)
 
 

@@ -154,7 +154,7 @@ def _user(wanted: Wanted, data: list[str], request: str) -> str:
     parts = [*data, *data_of("notes", wanted.notes)]
     if facts := [f"- {escape(one_line(fact))}" for fact in wanted.preserved if fact.strip()]:
         parts.append(block("preserve", "\n".join(facts)))
-        request = f"What <preserve> says must be in it word for word, unless it no longer holds. {request}"
+        request = f"What is to be preserved must be in it word for word, unless it no longer holds. {request}"
     if wanted.focus.strip():
         parts.append(block("focus", escape(wanted.focus.strip())))
         request = f"Give the subject named in <focus> the most room; it changes nothing else. {request}"

@@ -10,8 +10,11 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
+from django.utils import timezone
 
+from compaction_service.compactions.models import Breaker
 from compaction_service.conversations.models import ModelCalibration
+from compaction_service.usage.models import Month, Reservation
 from tenants.models import Member as Membership
 from tenants.scope import platform_scope, tenant_scope
 from tests.conftest import Member
@@ -66,6 +69,12 @@ def _furnish(house: House, models: Control) -> None:
     service.patch(recounted, {"model": "gpt-4"})
     with tenant_scope(house.member.id):
         ModelCalibration.objects.create(tenant_id=house.member.id, model=mark, tokenizer="o200k_base", factor=1.1)
+        month = timezone.now().date().replace(day=1)
+        Month.objects.create(tenant_id=house.member.id, month=month, cost=1)
+        Reservation.objects.create(tenant_id=house.member.id, month=month, amount=1, until=timezone.now())
+        Breaker.objects.create(
+            tenant_id=house.member.id, key=mark.encode()[:32], model=mark, failures=1, changed_at=timezone.now()
+        )
     with platform_scope():
         user = User.objects.create(username=f"user-{house.member.id}")
         Membership.unscoped.create(user=user, tenant_id=house.member.id, role="owner")

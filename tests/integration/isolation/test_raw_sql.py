@@ -126,13 +126,14 @@ def test_directories__columns__hold_ids_numbers_and_times_only(db: None) -> None
             "select distinct data_type from information_schema.columns where table_name = any(%s)", [list(DIRECTORIES)]
         )
         kinds = {row[0] for row in cursor.fetchall()}
-    assert kinds <= {"uuid", "smallint", "integer", "timestamp with time zone"}
+    assert kinds <= {"uuid", "smallint", "integer", "double precision", "timestamp with time zone"}
 
 
-def test_functions__that_run_as_another_role__are_the_one_door_with_a_fixed_path(db: None) -> None:
+def test_functions__that_run_as_another_role__are_two_with_a_fixed_path(db: None) -> None:
+    """The look-up of a key, and weights and limits for claims."""
     with connections["owner"].cursor() as cursor:
         cursor.execute(DEFINER)
-        assert cursor.fetchall() == [("tenants_authenticate", True)]
+        assert sorted(cursor.fetchall()) == [("compactions_shares", True), ("tenants_authenticate", True)]
 
 
 def test_rights__of_the_application__reach_no_table_but_these(db: None) -> None:

@@ -163,6 +163,8 @@ def test_transparency__level__says_how_much_the_log_tells(
 ) -> None:
     service.summarizer(models, models.script(model, "fixed_tokens:120"))  # too short to name everything
     path = service.create(policy={**POLICY, "transparency": level, "preserve_recent_turns": 1}, context_window=None)
+    said = " ".join(f"agents_name_{number}" for number in range(100))
+    service.append(path, {"role": "user", "content": "Go on."}, {"role": "assistant", "content": said})
     service.append(path, *turns(*range(12)))
     entry = service.compact(path)
 

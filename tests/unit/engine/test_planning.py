@@ -201,8 +201,8 @@ def test_plan__numbers__count_the_context_with_the_summary_at_its_target() -> No
         replaced_summaries_tokens=800,
     )
     assert result.span_tokens == 4000
-    assert result.summary_target == (4000 + 800) / 8
-    assert result.predicted_tokens == 300 + 50 + 600 + 40 + 2000
+    assert result.summary_target == 800 + 4000 / 8
+    assert result.predicted_tokens == 300 + 50 + 1300 + 40 + 2000
     assert result.target_reached is True
 
 
