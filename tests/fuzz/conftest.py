@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from compaction_service.registry import services
+from compaction_service.registry.models import Model, Source
+from tenants.scope import platform_scope
 from tests.inprocess import clock, model, models, service  # noqa: F401  (fixtures)
 
 FIGURES = pytest.StashKey[dict[str, Any]]()
@@ -28,3 +31,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         PATH.parent.mkdir(exist_ok=True)
         kept = json.loads(PATH.read_text()) if PATH.exists() else {}
         PATH.write_text(json.dumps({**kept, **figures}, indent=2) + "\n")
+
+
+@pytest.fixture(autouse=True)
+def _registry_as_it_was(db: None) -> Iterator[None]:
+    """The registry belongs to no tenant: what a run changed of it would be seen by other tests."""
+    yield
+    with platform_scope():
+        for name in Model.objects.filter(source=Source.OVERRIDE).values_list("name", flat=True):
+            services.override_clear(name)
