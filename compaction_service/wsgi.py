@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 
-from django.core.wsgi import get_wsgi_application
+import django
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "compaction_service.settings")
 
-application = get_wsgi_application()
+django.setup(set_prefix=False)
+
+from compaction_service.api.wsgi import Handler  # noqa: E402  (needs the settings)
+
+application = Handler()
 
 from compaction_service.checks import assert_safe_to_serve  # noqa: E402  (needs the app registry)
 from compaction_service.compactions import wakeup  # noqa: E402

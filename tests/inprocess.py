@@ -152,6 +152,8 @@ def park(compaction_id: uuid.UUID | None = None) -> None:
             " where %s::uuid is null or compaction_id = %s",
             [compaction_id, compaction_id],
         )
+        if compaction_id is None:
+            cursor.execute("update conversations_recount set next_at = '2200-01-01Z'")
 
 
 @pytest.fixture

@@ -6,8 +6,7 @@ from io import BytesIO
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
-from django.core.handlers.wsgi import WSGIHandler
-
+from compaction_service.api.wsgi import Handler
 from tests.fuzz.hostile import Request
 
 
@@ -15,7 +14,7 @@ class App:
     """The application under its own handler."""
 
     def __init__(self) -> None:
-        self._handler = WSGIHandler()
+        self._handler = Handler()
 
     def __call__(self, request: Request) -> tuple[int, dict[str, str], bytes]:
         """Status, headers and body of the answer."""

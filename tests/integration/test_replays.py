@@ -101,9 +101,10 @@ def test_replay__shipped_transcript_and_a_model__few_calls_and_nothing_degraded(
     assert counts["calls"] <= counts["contexts"] // 2, counts
 
 
-def test_replay__hierarchical__every_context_is_valid_and_bounded(service: Service) -> None:
+@pytest.mark.parametrize("strategy", ["hierarchical", "hybrid"])
+def test_replay__other_strategy__every_context_is_valid_and_bounded(service: Service, strategy: str) -> None:
     told = transcript("swe_agent", SHORT)
-    assert held(replay(service, told, Way(strategy="hierarchical"))).counts["applied"] > 6
+    assert held(replay(service, told, Way(strategy=strategy))).counts["applied"] > 6
 
 
 @pytest.mark.parametrize("number", range(int(os.environ.get(DRAWN, "6"))))
@@ -118,7 +119,9 @@ def test_replay__drawn_by_seed__every_context_is_valid_and_bounded(
         whole.system, whole.tools, whole.messages[begin : begin + draw.randint(20, 150)], name, whole.format
     )
     window = draw.choice([w for w in (3_000, *WINDOWS) if w > needed(told)])
-    way = Way(draw.choice(POLICIES), window, draw.choice([None, "hierarchical"]), draw.choice([10, 100, 1_000]))
+    way = Way(
+        draw.choice(POLICIES), window, draw.choice([None, "hierarchical", "hybrid"]), draw.choice([10, 100, 1_000])
+    )
     if draw.random() < 0.5:
         service.summarizer(models, model)
     seen = replay(service, told, way)
@@ -234,7 +237,7 @@ def test_replay__each_transcript_by_itself__every_context_is_valid_and_bounded(
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("strategy", ["sliding", "hierarchical"])
+@pytest.mark.parametrize("strategy", ["sliding", "hierarchical", "hybrid"])
 @pytest.mark.parametrize("source", SOURCES, ids="-".join)
 def test_replay__whole_source_with_a_model__every_context_is_valid_and_bounded(
     service: Service, models: Control, model: str, table: Table, source: tuple[str, str], strategy: str

@@ -41,7 +41,7 @@ class Job:
         recoveries.add(datetime.fromisoformat(found["finished_at"]).timestamp() - self.killed_at)
         return found
 
-    def attempts(self) -> list[int]:
+    def failed_attempts(self) -> list[int]:
         query = "select attempts from compactions_pass where compaction_id = %s order by number"
         return [row["attempts"] for row in self.scene.cluster.sql(query, self.entry.rpartition("/")[2])]
 
@@ -102,7 +102,7 @@ def test_worker_killed__during_the_call__another_worker_calls_again(
     job = killed.during_the_call
     found = job.outcome(recoveries)
     assert (found["outcome"], found["method"]) == ("applied", "llm")
-    assert (job.scene.calls, job.attempts()) == (2, [2])
+    assert (job.scene.calls, job.failed_attempts()) == (2, [0])
     assert calls(cluster, job.entry) == ["ok"]
 
 
@@ -112,7 +112,7 @@ def test_worker_killed__between_answer_and_commit__nothing_of_it_is_applied_and_
     job = killed.after_the_answer
     found = job.outcome(recoveries)
     assert (found["outcome"], found["method"]) == ("applied", "llm")
-    assert (job.scene.calls, job.attempts()) == (2, [2])
+    assert (job.scene.calls, job.failed_attempts()) == (2, [0])
     assert len(job.scene.client.all(f"{job.path}/summaries")) == 1
 
 
@@ -127,6 +127,6 @@ def test_worker_killed__between_apply_and_ack__the_redelivered_message_finds_not
     until("the redelivered messages are taken", lambda: broker.waiting(cluster) == 0)
     time.sleep(1)
     assert job.scene.client.get(job.entry)["outcome"] == "applied"
-    assert (job.scene.calls, job.attempts()) == (1, [1])
+    assert (job.scene.calls, job.failed_attempts()) == (1, [0])
     assert len(job.scene.client.all(f"{job.path}/summaries")) == 1
     assert job.scene.client.context(job.path) == context
