@@ -6,6 +6,7 @@ import json
 import operator
 import os
 import platform
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -16,12 +17,13 @@ from typing import Any
 from rich.table import Table
 
 INFORMATION = "information"
+TARGET = re.compile(r"(<=|>=|=)?\s*(\d*\.?\d+)")
 COMPARE = {"<=": operator.le, ">=": operator.ge, "=": operator.eq}
 
 
 @dataclass(frozen=True)
 class Figure:
-    """`target` is a comparison such as "<= 1.15", or "information". `value` None: could not be measured, see detail."""
+    """`target` is a comparison such as "<= 1.15", a number that it is to be, or "information". `value` None: could not be measured, see detail."""
 
     value: float | None
     unit: str
@@ -33,8 +35,10 @@ class Figure:
         """Whether the target is reached; None where there is none."""
         if self.target == INFORMATION:
             return None
-        sign, _, wanted = self.target.partition(" ")
-        return self.value is not None and bool(COMPARE[sign](self.value, float(wanted)))
+        found = TARGET.match(self.target)
+        if found is None:
+            return None
+        return self.value is not None and bool(COMPARE[found[1] or "="](self.value, float(found[2])))
 
 
 Figures = dict[str, Figure]
