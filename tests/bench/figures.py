@@ -23,7 +23,8 @@ COMPARE = {"<=": operator.le, ">=": operator.ge, "=": operator.eq}
 
 @dataclass(frozen=True)
 class Figure:
-    """`target` is a comparison such as "<= 1.15", a number that it is to be, or "information". `value` None: could not be measured, see detail."""
+    """`target` is a comparison such as "<= 1.15", a number that it is to be, or "information". `value` None: it could
+    not be measured, see detail."""
 
     value: float | None
     unit: str
