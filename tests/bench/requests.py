@@ -23,7 +23,8 @@ BATCH, ROUNDS = 400, 5
 CLIENTS = 8
 COPIED = (
     "conversation_id, tenant_id, role, body, calls, answers, request, turn, tokens, chars, extra_tokens, masked,"
-    " pinned, abandoned, digest, external_id, occurred_at, metadata, created_at, erased_at"
+    " pinned, abandoned, digest, external_id, occurred_at, metadata, created_at, erased_at, thinking_tokens,"
+    " thinking_chars"
 )
 
 
