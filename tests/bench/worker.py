@@ -13,7 +13,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -47,7 +47,8 @@ class Loaded:
 @contextmanager
 def loaded(bench: Bench) -> Iterator[Loaded]:
     """The service with a model as a process of its own; this process only asks and looks."""
-    with spawned() as model, _tenant(bench.stack, model) as many, _tenant(bench.stack, model) as other:
+    with spawned() as model, ExitStack() as opened:
+        many, other = (opened.enter_context(closing(_tenant(bench.stack, model))) for _ in range(2))
         yield Loaded(bench.stack, model, many, other)
 
 
