@@ -64,7 +64,7 @@ bench-quality: $(READY) ## Measure the summaries that no model wrote, on the con
 	@$(PY) -m tests.quality
 
 fuzz: $(READY) ## 20,000 hostile requests, and 5,000 and more cases of the OpenAPI document (FUZZ_SEED=n repeats a run)
-	@FUZZ_REQUESTS=$${FUZZ_REQUESTS:-20000} CONTRACT_EXAMPLES=$${CONTRACT_EXAMPLES:-100} \
+	@FUZZ_SEED=$${FUZZ_SEED:-$$(date +%s)} FUZZ_REQUESTS=$${FUZZ_REQUESTS:-20000} CONTRACT_EXAMPLES=$${CONTRACT_EXAMPLES:-100} \
 		CONTRACT_PHASES=examples,coverage,fuzzing,stateful $(PY) -m pytest tests/fuzz --timeout=7200 $(ARGS)
 
 KILLS ?= 200

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import time
 from collections import Counter as Tally
 from collections.abc import Callable
@@ -26,7 +25,7 @@ from tests.inprocess import Clock
 from tests.invariants import chain_problems
 
 REQUESTS = int(os.environ.get("FUZZ_REQUESTS", "2000"))
-SEED = int(os.environ.get("FUZZ_SEED", "0")) or random.SystemRandom().randrange(1, 2**31)
+SEED = int(os.environ.get("FUZZ_SEED", "1"))  # `make fuzz` draws another each time
 FURNISH_EVERY = 150
 LONGEST = 20.0  # seconds; on a busy machine. Quadratic work on the longest body takes minutes
 
