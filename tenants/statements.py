@@ -31,10 +31,6 @@ class Statement:
             return list(self._meta.concrete_fields)
         return [self._meta.get_field(name) for name in self._names]  # type: ignore[misc]
 
-    @cached_property
-    def sql(self) -> str:
-        raise NotImplementedError
-
     def values_of(self, row: models.Model) -> list[Any]:
         """The row's values as the database takes them."""
         connection = connections[current_alias.get()]
