@@ -91,7 +91,8 @@ def end(
         follower = _next(follow_up, conversation, current)
         crossing = near_limit.note(conversation, current)
     else:  # no less than what could be covered now, and some growth
-        conversation.retry_from_tokens = conversation.tail_tokens + conversation.tail_tokens // 10 + 1
+        shown = conversation.tail_tokens + conversation.carried_tokens
+        conversation.retry_from_tokens = shown + shown // 10 + 1
         follower, crossing = None, False
     if not commit(conversation):
         raise RuntimeError("a locked conversation changed under its lock")

@@ -54,12 +54,13 @@ def automatic(
 def _gated(conversation: Conversation, terms: Terms, unsaved: Unsaved | None) -> bool:
     """After an end without success nothing is tried until more can be covered (semantics 4).
 
-    No more can be covered than the tail holds, so rows are read only once that is enough.
+    No more can go than the tail and what is carried, so rows are read only once that is enough.
     """
     gate = conversation.retry_from_tokens
     if gate is None:
         return False
-    return conversation.tail_tokens < gate or _coverable(conversation, terms, unsaved) < gate
+    most = conversation.tail_tokens + conversation.carried_tokens
+    return most < gate or _coverable(conversation, terms, unsaved) < gate
 
 
 def start(
@@ -103,5 +104,8 @@ def retry_gate(conversation: Conversation, terms: Terms) -> int:
 
 
 def _coverable(conversation: Conversation, terms: Terms, unsaved: Unsaved | None = None) -> int:
-    """Raw tokens of what a compaction would cover now; 0 where there is nothing."""
-    return plan_for(conversation, terms, unsaved=unsaved).plan.span_tokens
+    """Raw tokens of messages that a compaction would take out of the context now; 0 where there are none.
+
+    Not those of its span: a long request in it may stay carried, and one that is carried may go, its successor known.
+    """
+    return plan_for(conversation, terms, unsaved=unsaved).plan.freed_tokens

@@ -72,7 +72,7 @@ class Conversation(TenantModel):
     compaction_live = models.UUIDField(null=True)
     compaction_trigger = models.CharField(max_length=10, blank=True, default="")  # of the live one
     compaction_last = models.UUIDField(null=True)
-    retry_from_tokens = models.PositiveIntegerField(null=True)  # threshold waits until so many can be covered
+    retry_from_tokens = models.PositiveIntegerField(null=True)  # threshold waits until so many can go from the context
     compact_tool = models.BooleanField(default=False)  # `tools` holds it (semantics 8)
     near_limit = models.BooleanField(default=False)  # at 90 % of the limit or more when last looked at (semantics 4)
 

@@ -125,6 +125,7 @@ class Plan:
     kept: tuple[int, ...]
     carried: tuple[int, ...]  # positions shown verbatim after the summaries once applied
     span_tokens: int  # raw tokens the covered messages have in today's context
+    freed_tokens: int  # raw tokens of messages shown today, covered or carried, and no more once applied
     summary_target: int  # tokens the summary is asked to have (semantics 7)
     predicted_tokens: int  # of the whole context, the summary at its target length
     target_reached: bool

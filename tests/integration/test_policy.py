@@ -221,6 +221,19 @@ def test_gate__open_call_is_abandoned_by_the_append__tries_again_at_once(service
     assert service.context(path)["degraded"] is False
 
 
+def test_gate__long_request_that_was_carried_has_a_successor__tries_again_at_once(service: Service) -> None:
+    """It goes with the next compaction, however little else that one covers."""
+    path = service.create(context_window=3000, policy={"enabled": True, "preserve_recent_turns": 0})
+    service.append(path, *turn("Hello"), {"role": "user", "content": LINE * 300})
+    service.work_off()
+    service.append(path, {"role": "assistant", "content": "Read."})
+    service.work_off()
+    service.append(path, {"role": "user", "content": "So?"})
+    service.work_off()
+    assert service.context(path)["degraded"] is False
+    assert service.compactions(path)[-1]["outcome"] == "applied"
+
+
 def test_gate__after_a_revert__waits_for_growth(service: Service) -> None:
     path = service.create(context_window=4000, policy={"enabled": True})
     grow(service, path, 3400)

@@ -181,6 +181,16 @@ def test_plan__carried_now__keeps_pins_and_drops_the_request_that_is_no_longer_t
     assert result.carried == (2, 3)
 
 
+def test_plan__freed__are_what_is_shown_today_and_no_more() -> None:
+    """Of the span what stays carried is not freed; of what is carried today, a request with a successor is."""
+    result = planned(live("a6 u7 a8 u9 a10", tokens=10), live("u5", tokens=5000))
+    assert (result.covered, result.carried, result.span_tokens) == ((6, 7, 8), (), 30)
+    assert result.freed_tokens == 5030
+    result = planned(live("ac6 t7 ac8 t9 ac10 t11", tokens=10), live("u5", tokens=5000))
+    assert (result.carried, result.freed_tokens) == ((5,), result.span_tokens)
+    assert planned("u1 a2").freed_tokens == 0
+
+
 def test_plan__carried_now_holds_the_last_request__stays() -> None:
     assert planned("ac6 t7 ac8 t9 ac10 t11", live("u5")).carried == (5,)
 
@@ -243,6 +253,8 @@ def test_plan__any_conversation__is_a_partition_at_an_edge_that_spares_the_prote
     assert cut in {0, *(exchange.end for exchange in group(entries))}
     assert bool(result.covered) is (result.irreducible is None)
     assert set(result.carried) < set(result.covered) or not result.covered
+    after = {*result.carried, *result.kept}
+    assert result.freed_tokens == sum(entry.shown_tokens for entry in entries if entry.position not in after)
     newest_answer = max((i for i, entry in enumerate(entries) if entry.facts.role == "assistant"), default=-1)
     for entry in entries[newest_answer + 1 :]:
         if entry.facts.request or entry.facts.answers:
