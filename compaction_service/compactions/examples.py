@@ -193,36 +193,25 @@ TOOLS = [
     for fmt, name in (("openai", "OpenAI's"), ("anthropic", "Anthropic's"))
 ]
 
-PLATFORM_COMPACTIONS = OpenApiExample(
-    "One of a tenant",
-    response_only=True,
-    value={
-        "data": [
-            {
-                "id": "01938f43-0000-7aaa-8000-000000000004",
-                "tenant": "01938f40-0000-7aaa-8000-000000000001",
-                "conversation": "01938f42-0000-7aaa-8000-000000000003",
-                "status": "succeeded",
-                "outcome": "applied",
-                "reason": "",
-                "trigger": "threshold",
-                "strategy": "sliding",
-                "model": "gpt-4o-mini",
-                "method": "llm",
-                "fallback_reason": "",
-                "from_position": 1,
-                "to_position": 40,
-                "tokens_in": 21_000,
-                "tokens_out": 900,
-                "llm_tokens_in": 22_400,
-                "llm_tokens_out": 910,
-                "cost": 0.0039,
-                "review": "unreviewed",
-                "created_at": "2026-01-02T09:00:00Z",
-                "started_at": "2026-01-02T09:00:00Z",
-                "finished_at": "2026-01-02T09:00:07Z",
-            }
-        ],
-        "next_cursor": None,
-    },
-)
+_TENANT = "01938f40-0000-7aaa-8000-000000000001"
+PLATFORM_COMPACTION = OpenApiExample("An applied one", response_only=True, value={"tenant": _TENANT, **_DONE})
+PLATFORM_SUMMARY = OpenApiExample("An active node", response_only=True, value={"tenant": _TENANT, **_NODE})
+
+
+def _listed(whole: dict[str, Any], *names: str) -> OpenApiExample:
+    """The last page of a list that leaves texts out."""
+    row = {"tenant": _TENANT, **{name: whole[name] for name in names}}
+    return OpenApiExample("The last page", response_only=True, value={"data": [row], "next_cursor": None})
+
+
+PLATFORM_COMPACTIONS = _listed(
+    {**_DONE, "reason": "", "fallback_reason": ""},
+    "id", "conversation", "status", "outcome", "reason", "trigger", "strategy", "model", "method", "fallback_reason",
+    "from_position", "to_position", "tokens_in", "tokens_out", "llm_tokens_in", "llm_tokens_out", "cost", "review",
+    "created_at", "started_at", "finished_at",
+)  # fmt: skip
+PLATFORM_SUMMARIES = _listed(
+    _NODE,
+    "id", "conversation", "compaction", "level", "from_position", "to_position", "tokens", "method", "parent", "state",
+    "created_at",
+)  # fmt: skip

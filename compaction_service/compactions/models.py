@@ -256,6 +256,7 @@ class Summary(TenantModel):
         indexes: ClassVar = [
             models.Index(fields=["conversation", "from_position"], condition=Q(state="active"), name="summary_active"),
             models.Index(fields=["conversation", "id"], name="summary_by_conversation"),
+            models.Index(fields=["tenant", "id"], name="summary_by_tenant"),
             models.Index(fields=["state", "id"], condition=Q(state__in=["reverted", "stale"]), name="summary_undone"),
         ]
 

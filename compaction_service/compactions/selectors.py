@@ -17,11 +17,15 @@ from compaction_service.conversations.models import Message
 from compaction_service.conversations.selectors import by_ref
 from compaction_service.engine import jsontext
 
-COMPACTION_PARAMETERS = [
-    OpenApiParameter("conversation", str, description="Of this conversation: its id, or `ext:<external_id>`."),
+_CHOICES = (("status", Status), ("outcome", Outcome), ("trigger", Trigger))
+CHOICE_PARAMETERS = [
     OpenApiParameter("status", str, enum=Status.values, description="How far it is."),
     OpenApiParameter("outcome", str, enum=Outcome.values, description="How it ended."),
     OpenApiParameter("trigger", str, enum=Trigger.values, description="Why it was asked for."),
+]
+COMPACTION_PARAMETERS = [
+    OpenApiParameter("conversation", str, description="Of this conversation: its id, or `ext:<external_id>`."),
+    *CHOICE_PARAMETERS,
     OpenApiParameter("q", str, description="With this text in the summary, in any case."),
     OpenApiParameter("entity", str, description="With this text in a name it kept."),
     OpenApiParameter("position", filters.POSITION, description="Covering this position."),
@@ -36,9 +40,7 @@ def compactions(params: Mapping[str, str]) -> QuerySet[Compaction]:
     if "conversation" in params:
         ref = filters.storable(params, "conversation")
         found = found.filter(_of_conversation(ref))
-    for name, choices in (("status", Status), ("outcome", Outcome), ("trigger", Trigger)):
-        if value := filters.choice(params, name, choices.values):
-            found = found.filter(**{name: value})
+    found = chosen(found, params)
     if "q" in params:
         found = found.filter(summary__icontains=filters.storable(params, "q"))
     if "entity" in params:
@@ -46,6 +48,14 @@ def compactions(params: Mapping[str, str]) -> QuerySet[Compaction]:
     if (position := filters.whole(params, "position", least=1)) is not None:
         found = found.filter(from_position__lte=position, to_position__gte=position)
     return filters.created(found, params)
+
+
+def chosen(found: QuerySet[Compaction], params: Mapping[str, str]) -> QuerySet[Compaction]:
+    """Only those with this status, outcome and trigger. Raises `ApiError` 400 naming the parameter."""
+    for name, choices in _CHOICES:
+        if value := filters.choice(params, name, choices.values):
+            found = found.filter(**{name: value})
+    return found
 
 
 def _name_with(text: str) -> str:
@@ -77,7 +87,11 @@ def summary_get(summary_id: uuid.UUID) -> Summary:
 
 
 def summaries_of(conversation_id: uuid.UUID, params: Mapping[str, str]) -> QuerySet[Summary]:
-    found = Summary.objects.filter(conversation_id=conversation_id)
+    return in_state(Summary.objects.filter(conversation_id=conversation_id), params)
+
+
+def in_state(found: QuerySet[Summary], params: Mapping[str, str]) -> QuerySet[Summary]:
+    """Only those in this state. Raises `ApiError` 400 naming the parameter."""
     if state := filters.choice(params, "state", NodeState.values):
         found = found.filter(state=state)
     return found

@@ -264,3 +264,34 @@ class PlatformCompactionOut(serializers.Serializer[Any]):
     created_at = serializers.DateTimeField(help_text="When it was asked for.")
     started_at = serializers.DateTimeField(allow_null=True, help_text="When a worker began.")
     finished_at = serializers.DateTimeField(allow_null=True, help_text="When it ended.")
+
+
+class PlatformEntryOut(CompactionOut):
+    """A log entry, whole."""
+
+    tenant = serializers.UUIDField(help_text="Whose it is.")
+
+
+class PlatformSummaryOut(serializers.Serializer[Any]):
+    """A node of a summary chain as the platform lists it: no texts."""
+
+    id = serializers.UUIDField(help_text="Time-ordered.")
+    tenant = serializers.UUIDField(source="tenant_id", help_text="Whose it is.")
+    conversation = serializers.UUIDField(source="conversation_id", help_text="Its conversation.")
+    compaction = serializers.UUIDField(source="compaction_id", help_text="The compaction that made it.")
+    level = serializers.IntegerField(help_text="0: made of messages; above: of nodes.")
+    from_position = serializers.IntegerField(help_text="First position it stands for.")
+    to_position = serializers.IntegerField(help_text="Last position it stands for.")
+    tokens = serializers.IntegerField(help_text="As the context shows it.")
+    method = serializers.ChoiceField(choices=Method.choices, help_text="How it was made.")
+    parent = serializers.UUIDField(  # type: ignore[assignment]  # DRF keeps an attribute of this name
+        source="parent_id", allow_null=True, help_text="The node it was merged into."
+    )
+    state = serializers.ChoiceField(choices=NodeState.choices, help_text="Only active nodes are shown.")
+    created_at = serializers.DateTimeField(help_text="When it was made.")
+
+
+class PlatformNodeOut(SummaryOut):
+    """A node of a summary chain, whole."""
+
+    tenant = serializers.UUIDField(help_text="Whose it is.")

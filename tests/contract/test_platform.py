@@ -63,3 +63,35 @@ def test_compactions__of_all_tenants__are_listed_without_texts(
     assert [row["id"] for row in of_one] == [ids[str(tenant.id)]]
     assert platform.get("/v1/admin/compactions?tenant=x").status_code == 400
     assert platform.get("/v1/admin/compactions?status=x").status_code == 400
+
+
+def test_summaries__of_all_tenants__are_listed_without_texts(
+    platform: Client, tenant: Member, stranger: Member
+) -> None:
+    things = {str(member.id): _things(member) for member in (tenant, stranger)}
+    page = platform.get("/v1/admin/summaries?limit=250&state=stale").json()
+    check_answer(operation("admin_summaries_list"), 200, page)
+    found = {row["tenant"]: row["id"] for row in page["data"]}
+    assert {one: names["summary_id"] for one, names in things.items()}.items() <= found.items()
+    assert not {"text", "sections", "entities"} & page["data"][0].keys()
+    of_one = platform.get(f"/v1/admin/summaries?conversation={things[str(tenant.id)]['ref']}").json()["data"]
+    assert [row["tenant"] for row in of_one] == [str(tenant.id)]
+    for wrong in ("tenant=x", "conversation=1", "state=x", "created_after=x"):
+        refused = platform.get(f"/v1/admin/summaries?{wrong}")
+        assert (refused.status_code, refused.json()["errors"][0]["attr"]) == (400, wrong.partition("=")[0])
+
+
+@pytest.mark.parametrize("kind", ["compaction", "summary"])
+def test_entry_or_node__of_any_tenant__is_whole_and_the_look_is_told_to_its_tenant(
+    platform: Client, tenant: Member, kind: str
+) -> None:
+    plural = {"compaction": "compactions", "summary": "summaries"}[kind]
+    identifier = _things(tenant)[f"{kind}_id"]
+    seen = platform.get(f"/v1/admin/{plural}/{identifier}").json()
+    check_answer(operation(f"admin_{plural}_get"), 200, seen)
+    assert seen.pop("tenant") == str(tenant.id)
+    assert seen == _client(tenant.key).get(f"/v1/{plural}/{identifier}").json()
+    looks = _client(tenant.key).get("/v1/audit?action=content.viewed").json()["data"]
+    platforms = [one for one in looks if one["actor"].startswith("platform key:")]
+    assert [one["target"] for one in platforms] == [f"{kind}:{identifier}"]
+    assert platform.get(f"/v1/admin/{plural}/{uuid4()}").status_code == 404
