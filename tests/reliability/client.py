@@ -12,7 +12,7 @@ import httpx
 
 JSON = dict[str, Any]
 
-PATIENCE_S = 300.0  # machines are shared: what is waited for comes, or never does
+PATIENCE_S = 1200.0  # what is waited for comes, or never does; on a busy machine web starts for minutes
 PAUSE_S = 0.3
 IN_PROGRESS = "idempotency_in_progress"
 

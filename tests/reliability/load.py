@@ -14,13 +14,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.reliability.client import Client, Unexpected
+from tests.reliability.client import PATIENCE_S, Client, Unexpected
 
 MARK = re.compile(r"\[m:([0-9a-f]{32})\]")
 WORDS = (
     "The build of module {n} failed in step {n}7 since src/part_{n}.py read the wrong table; the user wants it mended. "
 )
-PATIENCE_S = 1200.0  # a client that is never answered is a fault; on a busy machine web starts for minutes
 
 
 def talk(turns: int, *, words: int = 4) -> list[Any]:
@@ -128,9 +127,7 @@ class Writer(threading.Thread):
         messages = turn(mark, self.chooser.randrange(1000))
         with ledger.lock:
             ledger.sent.add(mark)
-        answer = self.client.send(
-            "POST", f"{ledger.path}/messages", {"messages": messages}, key=mark, within=PATIENCE_S
-        ).json()
+        answer = self.client.send("POST", f"{ledger.path}/messages", {"messages": messages}, key=mark).json()
         ledger.acknowledged(mark, answer["messages"][0]["position"], messages[0])
         if self.chooser.random() < 0.2:  # a client that did not believe it
             again = self.client.send("POST", f"{ledger.path}/messages", {"messages": messages}, key=mark)
@@ -139,13 +136,13 @@ class Writer(threading.Thread):
 
     def read(self) -> None:
         ledger = self.chooser.choice([*self.shared, self.own])
-        context = self.client.send("GET", f"{ledger.path}/context", within=PATIENCE_S).json()
+        context = self.client.send("GET", f"{ledger.path}/context").json()
         if not context["fits"]:
             raise Unexpected(f"a context that does not fit: {context['meter']}")
 
     def compact(self) -> None:
         path = self.chooser.choice([*self.shared, self.own]).path
-        self.client.send("POST", f"{path}/compactions", {"focus": "the tables"}, within=PATIENCE_S)
+        self.client.send("POST", f"{path}/compactions", {"focus": "the tables"})
 
     def pin(self) -> None:
         """On the writer's own conversation, and let go again: pins that stay would fill the window."""
@@ -177,7 +174,7 @@ class Writer(threading.Thread):
         mark = self.own.some(self.chooser)
         if mark is not None:
             position = self.own.owed[mark].position
-            made = self.client.send("POST", f"{self.own.path}/fork", {"position": position}, within=PATIENCE_S)
+            made = self.client.send("POST", f"{self.own.path}/fork", {"position": position})
             self.forks.append(made.json()["id"])
 
     def revert(self) -> None:
@@ -186,12 +183,12 @@ class Writer(threading.Thread):
             "data"
         ]:
             if entry.get("reverted_at") is None:
-                self.client.send("POST", f"/compactions/{entry['id']}/revert", {}, also=(409,), within=PATIENCE_S)
+                self.client.send("POST", f"/compactions/{entry['id']}/revert", {}, also=(409,))
                 return
 
     def _edit(self, method: str, path: str, body: Any = None) -> None:
         """Once more where the answer was lost: what is gone already is no failure."""
-        self.client.send(method, path, body, also=(404, 409, 410), within=PATIENCE_S)
+        self.client.send(method, path, body, also=(404, 409, 410))
 
 
 def finish(writers: list[Writer], stop: threading.Event) -> list[str]:
