@@ -12,7 +12,7 @@ import httpx
 
 JSON = dict[str, Any]
 
-PATIENCE_S = 1200.0  # what is waited for comes, or never does; on a busy machine web starts for minutes
+PATIENCE_S = 300.0  # machines are shared: what is waited for comes, or never does
 PAUSE_S = 0.3
 IN_PROGRESS = "idempotency_in_progress"
 
@@ -27,6 +27,7 @@ class Client:
 
     base: str
     key: str
+    patience_s: float = PATIENCE_S  # how long a request is sent again
     attempts: int = 0  # requests sent
     lost: int = 0  # of these, without an answer
     refused: int = 0  # of these, answered with 503
@@ -45,10 +46,9 @@ class Client:
         key: str | None = None,
         params: Mapping[str, str | int] | None = None,
         also: tuple[int, ...] = (),
-        within: float = PATIENCE_S,
     ) -> httpx.Response:
         """The first answer below 300, or of a status in `also`. Raises Unexpected for any other."""
-        deadline = time.monotonic() + within
+        deadline = time.monotonic() + self.patience_s
         headers = {"Idempotency-Key": key or uuid.uuid4().hex} if method == "POST" else {}
         while True:
             self.attempts += 1
@@ -65,7 +65,7 @@ class Client:
                     self.statuses.append(f"{method} {answer.status_code}")
                     raise Unexpected(f"{method} {path}: {answer.status_code} {answer.text[:500]}")
             if time.monotonic() > deadline:
-                raise Unexpected(f"{method} {path}: no answer within {within:.0f} s")
+                raise Unexpected(f"{method} {path}: no answer within {self.patience_s:.0f} s")
             time.sleep(PAUSE_S)
 
     def get(self, path: str, **params: str | int) -> Any:

@@ -20,7 +20,7 @@ from tests.reliability import report, verdict
 from tests.reliability.cluster import Cluster
 from tests.reliability.conftest import Scene, scene_of
 from tests.reliability.faults import WORKERS, Chaos, planned
-from tests.reliability.load import Ledger, Writer, finish
+from tests.reliability.load import PATIENCE_S, Ledger, Writer, finish
 from tests.reliability.report import Figure, Recoveries
 from tests.reliability.watch import Watch
 
@@ -87,6 +87,7 @@ def begin(cluster: Cluster, models: Control) -> tuple[list[Writer], threading.Ev
         shared = [_conversation(scene) for _ in range(SHARED)]
         for one in range(WRITERS):
             client = cluster.client(scene.client.key)
+            client.patience_s = PATIENCE_S
             writers.append(Writer(client, shared, _conversation(scene), SEED + number * WRITERS + one, stop))
     return writers, stop
 
