@@ -126,7 +126,7 @@ def test_hybrid__many_notes__node_is_within_its_bound_and_what_goes_is_told(
 
 
 def test_hybrid__summary_too_long__is_shortened_beside_its_notes(service: Service, models: Control, model: str) -> None:
-    models.script(model, ["honest", "fixed_tokens:450", "fixed_tokens:120"])
+    models.script(model, ["honest", "fixed_tokens:400", "fixed_tokens:120"])
     service.summarizer(models, model)
     path = service.create(policy={**POLICY, "summary_max_tokens": 300})
     (made,) = compact_rounds(service, path, range(1), DECISION)

@@ -39,10 +39,10 @@ def test_fold__one_message_of_many_windows__is_read_whole_once_in_pieces(
     calls = models.calls(model)
     assert len(calls) == len(entry["passes"]) <= most
     prompts = [call["body"]["messages"][1]["content"] for call in calls]
-    marks = [int(n) for prompt in prompts for n in re.findall(r"^Mark (\d{5}) stands", prompt, re.MULTILINE)]
+    marks = [int(n) for prompt in prompts for n in re.findall(r"(?:^|> )Mark (\d{5}) stands", prompt, re.MULTILINE)]
     assert marks == list(range(10_000, 10_000 + lines))  # all of it, each line in one call, in order
     assert {one[end] for one in entry["passes"] for end in ("from_position", "to_position")} == {1, 2}
-    assert all(f'piece="{n}"' in "".join(prompts) for n in range(1, len(calls) - 1))
+    assert all(f" piece {n}> " in "".join(prompts) for n in range(1, len(calls) - 1))
     sent = sum(COUNTER.text(message["content"]) for call in calls for message in call["body"]["messages"])
     print(f"{len(calls)} calls, sent {sent / entry['tokens_in']:.3f} of the span")  # noqa: T201 -- a figure
     assert sent <= 1.1 * entry["tokens_in"]

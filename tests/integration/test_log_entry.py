@@ -176,10 +176,10 @@ def test_prompt__times__are_when_messages_occurred_else_when_they_were_stored(
 ) -> None:
     path, *_ = compacted(service, models, model)
     system, user = (one["content"] for one in models.calls(model)[0]["body"]["messages"])
-    assert "Turn relative dates into absolute ones with the messages' timestamps." in system
-    assert '<message position="1" role="user" at="2021-03-05T04:30:00Z">' in user
-    stored = service.get(f"{path}/messages?from=3&to=3")["data"][0]["created_at"][:19]
-    assert f'<message position="3" role="user" at="{stored}Z">' in user
+    assert "Turn relative dates into absolute ones with the times told." in system
+    assert "<time 2021-03-05T04:30Z>\n<1 user> " in user
+    stored = service.get(f"{path}/messages?from=3&to=3")["data"][0]["created_at"][:16]
+    assert f"<time {stored}Z>\n<3 user> " in user
 
 
 def test_extractive__relative_date__bears_the_day_it_was_said_on(service: Service) -> None:

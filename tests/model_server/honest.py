@@ -34,7 +34,7 @@ _NOTE_WORDS = (
     ("open question", ("open question", "not sure whether")),
     ("fact", ("my name is",)),
 )
-_MESSAGE = re.compile(r'<message position="(\d+)" role="\w+"[^>]*>\n(.*?)\n</message>', re.DOTALL)
+_MESSAGE = re.compile(r"^<(\d+) \w+[^<>]*> (.*?)(?=\n<(?:\d+ \w|time )|\Z)", re.DOTALL | re.MULTILINE)
 _MARK = re.compile(r"</?[^<>]{1,80}>")
 _KNOWN = re.compile(r"^(\d+)\. \[.*?\] (.*)$", re.MULTILINE)
 _LONG_WORD = re.compile(r"\w{5,40}")

@@ -16,6 +16,7 @@ from .lexicon import BLANK, REFUSAL, SERVER_ERROR
 from .sections import Parsed, Section, parse, render
 from .span import Count
 from .text import clean, words
+from .transcript import MARKS
 
 Reason = Literal[
     "empty",
@@ -166,7 +167,7 @@ def is_echo(text: str, source: Iterable[str], rules: str = "") -> bool:
     runs of the source's words.
 
     Linear in text and source, memory in the text alone."""
-    if text.count('<message position="') > 1 or len(_OPENED.findall(text)) > 1:
+    if len(MARKS.findall(text)) > 1 or len(_OPENED.findall(text)) > 1:
         return True
     own = words(text)
     if len(own) < _LONG:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from .span import Count, SpanMessage, exchanges, with_tool_names
 from .text import pieces
-from .transcript import Segment, render_message, segments, wrap
+from .transcript import Segment, lines, render_message, segments, time_mark, wrap
 
 MIN_BUDGET = 128  # tokens; below it the markup of one message could fill a chunk
 TAIL_TOKENS = 2000
@@ -22,13 +22,35 @@ class Chunk:
     tokens: int
 
 
-@dataclass(slots=True)
-class _Unit:
-    """What is kept in one piece: text, the positions in it, and tokens including the line break that follows."""
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """A message, or a piece of one, rendered. Tokens include the line break that follows."""
 
     text: str
-    positions: tuple[int, ...]
+    position: int
     tokens: int
+    time: str  # the mark to be told before it, where it was not told last; empty: unknown
+    time_tokens: int
+
+    @classmethod
+    def of(cls, message: SpanMessage, text: str, count: Count) -> _Shown:
+        time = time_mark(message.at)
+        return cls(text, message.position, count(text) + 2, time, count(time) + 2 if time else 0)
+
+
+def _cost(shown: Iterable[_Shown], told: str = "") -> int:
+    """Tokens of messages one after another, with the times that are told between them."""
+    tokens = 0
+    for one in shown:
+        if one.time and one.time != told:
+            told = one.time
+            tokens += one.time_tokens
+        tokens += one.tokens
+    return tokens
+
+
+def _text(shown: Iterable[_Shown]) -> str:
+    return "\n".join(lines((one.time, one.text) for one in shown))
 
 
 def split(messages: Sequence[SpanMessage], budget_tokens: int, count: Count) -> tuple[Chunk, ...]:
@@ -47,52 +69,51 @@ def each(messages: Sequence[SpanMessage], budget_tokens: int, count: Count) -> I
     return _pack(_units(with_tool_names(messages), budget_tokens, count), budget_tokens, count)
 
 
-def _pack(units: Iterator[_Unit], budget: int, count: Count) -> Iterator[Chunk]:
-    pending: list[_Unit] = []
+def _pack(units: Iterator[list[_Shown]], budget: int, count: Count) -> Iterator[Chunk]:
+    pending: list[_Shown] = []
     used = 0
     for unit in units:
-        if pending and used + unit.tokens > budget:
+        tokens = _cost(unit, pending[-1].time if pending else "")
+        if pending and used + tokens > budget:
             yield _chunk(pending, count)
-            pending, used = [], 0
-        pending.append(unit)
-        used += unit.tokens
+            pending, used, tokens = [], 0, _cost(unit)
+        pending += unit
+        used += tokens
     if pending:
         yield _chunk(pending, count)
 
 
-def _chunk(units: list[_Unit], count: Count) -> Chunk:
-    text = "\n".join(unit.text for unit in units)
-    positions = dict.fromkeys(position for unit in units for position in unit.positions)
-    return Chunk(text, tuple(positions), count(text))
+def _chunk(shown: list[_Shown], count: Count) -> Chunk:
+    text = _text(shown)
+    return Chunk(text, tuple(dict.fromkeys(one.position for one in shown)), count(text))
 
 
-def _units(messages: Sequence[SpanMessage], budget: int, count: Count) -> Iterator[_Unit]:
+def _units(messages: Sequence[SpanMessage], budget: int, count: Count) -> Iterator[list[_Shown]]:
+    """What is kept in one piece: exchanges, else messages, else pieces of one."""
     for exchange in exchanges(messages):
-        rendered = [_Unit(text, (m.position,), count(text) + 2) for m in exchange for text in [render_message(m)]]
-        total = sum(unit.tokens for unit in rendered)
-        if total <= budget:
-            yield _Unit("\n".join(u.text for u in rendered), tuple(p for u in rendered for p in u.positions), total)
+        shown = [_Shown.of(message, render_message(message), count) for message in exchange]
+        if _cost(shown) <= budget:
+            yield shown
             continue
-        for message, unit in zip(exchange, rendered, strict=True):
-            if unit.tokens <= budget:
-                yield unit
+        for message, one in zip(exchange, shown, strict=True):
+            if _cost([one]) <= budget:
+                yield [one]
             else:
-                yield from _cut(message, budget, count)
+                yield from ([piece] for piece in _cut(message, budget, count))
 
 
-def _cut(message: SpanMessage, budget: int, count: Count) -> Iterator[_Unit]:
-    """The message's parts, and pieces of those too large, each in the message's own markup."""
+def _cut(message: SpanMessage, budget: int, count: Count) -> Iterator[_Shown]:
+    """The message's parts, and pieces of those too large, each behind the message's own mark."""
     number = 0
     for segment in segments(message):
         for text in _bodies(message, segment, budget, count):
             number += 1
-            rendered = wrap(message, str(Segment(segment.open, text, segment.close)), number)
-            yield _Unit(rendered, (message.position,), count(rendered) + 2)
+            yield _Shown.of(message, wrap(message, str(Segment(segment.open, text, segment.close)), number), count)
 
 
 def _bodies(message: SpanMessage, segment: Segment, budget: int, count: Count) -> Iterator[str]:
-    frame = count(wrap(message, str(Segment(segment.open, "", segment.close)), 10**6)) + 4
-    room = max(1, budget - frame)
+    frame = _cost([_Shown.of(message, wrap(message, str(Segment(segment.open, "", segment.close)), 10**6), count)])
+    room = max(1, budget - frame - 2)
     size = max(1, int(len(segment.body) * room / max(1, count(segment.body))))
     # A stack, not a loop over sizes: a dense stretch (digits, CJK) is halved where it stands, the rest keeps its size.
     stack = pieces(segment.body, size)[::-1]
@@ -106,25 +127,24 @@ def _bodies(message: SpanMessage, segment: Segment, budget: int, count: Count) -
 
 def tail_end(messages: Sequence[SpanMessage], count: Count, budget_tokens: int = TAIL_TOKENS) -> str:
     """The end of the kept tail, rendered, at most `budget_tokens`: whole messages, or the end of the newest one."""
-    chosen: list[str] = []
+    chosen: list[_Shown] = []  # newest first
     used = 0
     for message in reversed(with_tool_names(messages)):
-        text = render_message(message)
-        tokens = count(text) + 2
+        shown = _Shown.of(message, render_message(message), count)
+        tokens = _cost([shown], chosen[-1].time if chosen else "")
         if used + tokens > budget_tokens:
             if not chosen:
                 chosen = _newest_pieces(message, budget_tokens, count)
             break
-        chosen.append(text)
+        chosen.append(shown)
         used += tokens
-    return "\n".join(reversed(chosen))
+    return _text(reversed(chosen))
 
 
-def _newest_pieces(message: SpanMessage, budget: int, count: Count) -> list[str]:
-    chosen: list[str] = []
-    for unit in reversed(list(_cut(message, max(MIN_BUDGET, budget // 4), count))):
-        budget -= unit.tokens
-        if budget < 0:
+def _newest_pieces(message: SpanMessage, budget: int, count: Count) -> list[_Shown]:
+    chosen: list[_Shown] = []
+    for piece in reversed(list(_cut(message, max(MIN_BUDGET, budget // 4), count))):
+        if _cost([*chosen, piece]) > budget:
             break
-        chosen.append(unit.text)
+        chosen.append(piece)
     return chosen

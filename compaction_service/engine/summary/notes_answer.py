@@ -16,7 +16,7 @@ from .notes import KINDS, Found, Kind, Note, note
 from .span import SpanMessage
 from .terms import terms
 from .text import clean, words
-from .transcript import render_message
+from .transcript import MARKS, render
 
 NONE = "none"  # the whole answer where there is nothing to note
 DEFAULT_IMPORTANCE = 3
@@ -53,7 +53,7 @@ def read(answer: Answer, messages: Sequence[SpanMessage], known: Sequence[Note])
         return "empty"
     if is_refusal(text):
         return "refusal"
-    if text.count('<message position="') > 1:
+    if len(MARKS.findall(text)) > 1:
         return "echo"
     shown = {message.position: message for message in messages}
     seen: dict[int, _Shown] = {}
@@ -133,9 +133,9 @@ class _Shown:
     def of(cls, message: SpanMessage) -> _Shown:
         speaks = message.role in ("user", "assistant")
         said = tuple(part for part in message.parts if speaks and part.kind in ("text", "call"))
-        whole, spoken = _Text.of(render_message(message)), _Text("", frozenset())
+        whole, spoken = _Text.of(render([message])), _Text("", frozenset())
         if said:
-            spoken = whole if said == message.parts else _Text.of(render_message(replace(message, parts=said)))
+            spoken = whole if said == message.parts else _Text.of(render([replace(message, parts=said)]))
         return cls(whole, spoken)
 
 

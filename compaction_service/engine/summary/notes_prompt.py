@@ -18,8 +18,9 @@ to come from. Do not go on with the conversation, answer it, or call a tool.
 
 One note a line, in this form alone: `- [decision !4 @12,15] text`. First the kind: fact, decision, commitment,
 preference, correction or open question. Then `!` and the importance, 1 to 5. Then `@` and the positions of the messages
-it comes from. Then, where a numbered note in <notes> does not hold any more because of it, `>` and that number, as in
-`- [correction !5 @31 >2] text`: a correction, the answer to an open question, a commitment that was kept.
+it comes from, told by the mark that each begins with, such as <12 user>. Then, where a numbered note in <notes> does
+not hold any more because of it, `>` and that number, as in `- [correction !5 @31 >2] text`: a correction, the answer to
+an open question, a commitment that was kept.
 
 The text is one sentence of at most {MAX_TEXT} characters that is understood without the conversation, in the words and
 the language of the messages. Names, identifiers, paths, numbers and dates exactly as they stand there.

@@ -2,10 +2,12 @@
 
 The transcript is other people's text inside our markup:
 
-    <message position="12" role="user" at="2026-01-02T03:04:05Z">
-    text
-    <call name="read_file">{"path": "a.py"}</call>
-    </message>
+    <time 2026-01-02T03:04Z>
+    <12 user> Look at a.py.
+    <13 assistant> <call name="read_file">{"path": "a.py"}</call>
+
+A mark says position and role of the message that begins there, which ends where the next begins; a time holds until the
+next is told. Every message of a conversation pays for its mark once, so marks are short.
 
 Anything in it that could be read as our markup, or as a chat template's control token, is disarmed (`engine.markup`).
 """
@@ -13,7 +15,7 @@ Anything in it that could be read as our markup, or as a chat template's control
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -25,6 +27,7 @@ from .text import clean
 TAGS = (
     "transcript",
     "message",
+    "time",
     "call",
     "result",
     "media",
@@ -37,7 +40,10 @@ TAGS = (
     "preserve",
     "notes",
 )
-_disarm = disarming(TAGS)
+ROLES = ("system", "developer", "user", "assistant", "tool", "function")
+_MARK = rf"\d{{1,19}}\s{{1,9}}(?:{'|'.join(ROLES)})"
+MARKS = re.compile(f"<{_MARK}[^<>]{{0,20}}>")  # as `wrap` writes them
+_disarm = disarming((*TAGS, _MARK))
 _DATA_URL = re.compile(r"data:([\w.+-]{1,64}/[\w.+-]{1,64})?(?:;[\w=.+-]{1,64}){0,8};base64,[A-Za-z0-9+/=_%-]{64,}")
 _ATTRIBUTE = re.compile(r"[^\w.:/@ +-]")
 
@@ -68,10 +74,12 @@ def attribute(value: str) -> str:
     return _ATTRIBUTE.sub("_", clean(value[:80]))
 
 
-def timestamp(at: datetime) -> str:
-    """RFC 3339 in UTC, whole seconds. A naive time is taken as UTC."""
+def time_mark(at: datetime | None) -> str:
+    """The minute in UTC, as a line before a message; empty for none. A naive time is taken as UTC."""
+    if at is None:
+        return ""
     at = at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
-    return at.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return at.strftime("<time %Y-%m-%dT%H:%MZ>")
 
 
 def segments(message: SpanMessage) -> list[Segment]:
@@ -92,10 +100,9 @@ def _segment(part: Part) -> Segment | None:
 
 
 def wrap(message: SpanMessage, body: str, piece: int | None = None) -> str:
-    """One message's markup around its rendered parts; `piece` counts those of a message cut."""
-    at = f' at="{timestamp(message.at)}"' if message.at else ""
-    number = f' piece="{piece}"' if piece else ""
-    return f'<message position="{message.position}" role="{attribute(message.role)}"{at}{number}>\n{body}\n</message>'
+    """One message's mark before its rendered parts; `piece` counts those of a message cut."""
+    number = f" piece {piece}" if piece else ""
+    return f"<{message.position} {attribute(message.role)}{number}> {body}"
 
 
 def render_message(message: SpanMessage) -> str:
@@ -104,4 +111,14 @@ def render_message(message: SpanMessage) -> str:
 
 def render(messages: Sequence[SpanMessage]) -> str:
     """All messages, oldest first, one line break between them."""
-    return "\n".join(map(render_message, with_tool_names(messages)))
+    return "\n".join(lines((time_mark(message.at), render_message(message)) for message in with_tool_names(messages)))
+
+
+def lines(shown: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Times and messages, a time where it is another than the one told before."""
+    told = ""
+    for time, text in shown:
+        if time and time != told:
+            told = time
+            yield time
+        yield text

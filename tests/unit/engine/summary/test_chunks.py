@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,10 +20,10 @@ def test_split__everything_fits__one_chunk() -> None:
 
 def test_split__exchanges__stay_together() -> None:
     messages = [
-        said(1, "user", "u" * 200, exchange=0),
+        said(1, "user", "u" * 300, exchange=0),
         said(2, "assistant", Piece("call", "{}", "f", "1"), exchange=1),
-        said(3, "tool", Piece("result", "r" * 200, None, "1"), exchange=1),
-        said(4, "user", "v" * 200, exchange=2),
+        said(3, "tool", Piece("result", "r" * 300, None, "1"), exchange=1),
+        said(4, "user", "v" * 300, exchange=2),
     ]
     assert [chunk.positions for chunk in split(messages, 150, by_chars)] == [(1,), (2, 3), (4,)]
 
@@ -35,7 +37,8 @@ def test_split__one_message_over_the_budget__pieces_hold_all_of_it() -> None:
     text = " ".join(f"word{n}" for n in range(2000))
     chunks = split([said(1, "user", text)], 200, by_chars)
     assert len(chunks) > 10
-    assert all(chunk.positions == (1,) and 'position="1"' in chunk.text and "piece=" in chunk.text for chunk in chunks)
+    assert all(chunk.positions == (1,) for chunk in chunks)
+    assert all(chunk.text.startswith(f"<1 user piece {number}> ") for number, chunk in enumerate(chunks, 1))
     joined = " ".join(chunk.text for chunk in chunks)
     assert all(f"word{n}" in joined for n in range(2000))
 
@@ -44,6 +47,22 @@ def test_split__megabyte_without_a_blank__within_budget() -> None:
     chunks = split([said(1, "tool", Piece("result", "x" * 1_000_000, "bash"))], 4000, by_chars)
     assert sum(chunk.text.count("x") for chunk in chunks) == 1_000_000
     assert all(chunk.tokens <= 4000 for chunk in chunks)
+
+
+def test_split__times__are_told_where_they_change_and_at_the_start_of_each_chunk() -> None:
+    at = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
+    times = [at, at + timedelta(seconds=59), at + timedelta(minutes=1), None, at + timedelta(minutes=1)]
+    messages = [said(n, "user", "u" * 200, at=time, exchange=n) for n, time in enumerate(times, 1)]
+    first, second = "<time 2026-01-02T03:04Z>", "<time 2026-01-02T03:05Z>"
+    [whole] = split(messages, 1000, by_chars)
+    marks = [line if line.startswith("<time") else line.partition(">")[0] + ">" for line in whole.text.splitlines()]
+    assert marks == [first, "<1 user>", "<2 user>", second, "<3 user>", "<4 user>", "<5 user>"]
+    chunks = split(messages, MIN_BUDGET, by_chars)
+    assert len(chunks) > 1
+    assert all(chunk.text.startswith("<time") == (chunk.positions[0] != 4) for chunk in chunks)
+    assert all(chunk.tokens <= MIN_BUDGET for chunk in chunks)
+    tail = tail_end(messages[:2], by_chars, MIN_BUDGET)
+    assert tail.startswith(f"{first}\n<")
 
 
 def test_split__budget_too_small_for_markup__refused() -> None:
@@ -81,7 +100,7 @@ def test_tail_end__long_tail__newest_whole_messages_within_the_budget() -> None:
     text = tail_end(dialogue(*(f"message number {n}" for n in range(500))), by_chars, 300)
     assert by_chars(text) <= 300
     assert "message number 499" in text
-    assert "message number 1\n" not in text
+    assert "message number 1 " not in f"{text} ".replace("\n", " ")
 
 
 def test_tail_end__one_large_message__its_end() -> None:

@@ -7,7 +7,7 @@ import pytest
 from compaction_service.engine.summary import extractive
 from compaction_service.engine.summary.report import dropped_content
 from compaction_service.engine.summary.span import SpanMessage
-from compaction_service.engine.summary.transcript import render
+from compaction_service.engine.summary.transcript import MARKS, render
 from tests.hostile import HOSTILE, SECRET
 
 from .build import SECTIONS, Piece, by_chars, said
@@ -58,7 +58,8 @@ def test_dropped_content__tool_prints_orders__none_is_a_request(kind: str) -> No
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_render__tool_prints_orders__they_stay_inside_its_message(kind: str) -> None:
     text = render(span(HOSTILE[kind]))
-    third = text[text.index('<message position="3"') : text.index('<message position="4"')]
+    third = text[text.index("<3 tool>") : text.index("<4 assistant>")]
     assert text.count(SECRET) == third.count(SECRET) == HOSTILE[kind].count(SECRET)
-    assert third.count("<result") == third.count("</result>") == third.count("</message>") == 1
-    assert third.endswith("</result>\n</message>\n")
+    assert third.count("<result") == third.count("</result>") == 1
+    assert third.endswith("</result>\n")
+    assert len(MARKS.findall(text)) == len(span(HOSTILE[kind]))

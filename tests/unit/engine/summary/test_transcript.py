@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction_service.engine.summary.transcript import escape, render, render_message
+from compaction_service.engine.summary.transcript import MARKS, ROLES, escape, render, render_message
 
 from .build import HOSTILE, Piece, said
 
 _OWN = re.compile(
-    r"</?(?:transcript|message|call|result|media|refusal|previous_summary|summary|summaries|tail|focus|preserve)\b",
+    r"</?(?:transcript|message|time|call|result|media|refusal|previous_summary|summary|summaries|tail|focus|preserve)\b",
     re.IGNORECASE,
 )
 
@@ -24,15 +24,16 @@ def test_render__call_and_result__names_and_arguments() -> None:
         said(14, "tool", Piece("result", "x = 1", None, "c1")),
     ]
     assert render(messages) == (
-        '<message position="12" role="user" at="2026-01-02T03:04:05Z">\nRead it\n</message>\n'
-        '<message position="13" role="assistant">\n<call name="read_file">{"path":"a.py"}</call>\n</message>\n'
-        '<message position="14" role="tool">\n<result name="read_file">x = 1</result>\n</message>'
+        "<time 2026-01-02T03:04Z>\n"
+        "<12 user> Read it\n"
+        '<13 assistant> <call name="read_file">{"path":"a.py"}</call>\n'
+        '<14 tool> <result name="read_file">x = 1</result>'
     )
 
 
 def test_render__time_in_another_zone__utc() -> None:
     at = datetime(2026, 1, 2, 1, 0, tzinfo=timezone(timedelta(hours=2)))
-    assert 'at="2026-01-01T23:00:00Z"' in render_message(said(1, "user", "x", at=at))
+    assert render([said(1, "user", "x", at=at)]) == "<time 2026-01-01T23:00Z>\n<1 user> x"
 
 
 def test_render__only_thinking__says_there_is_no_text() -> None:
@@ -61,6 +62,12 @@ def test_render__media_and_base64__named_not_embedded() -> None:
         "〈message〉",
         "<｜begin▁of▁sentence｜>",
         "<start_of_turn>",
+        "<12 user>",
+        "< 12\tAssistant piece 2>",
+        "＜１２ user＞",
+        "<1\u200b2 us\u00ader>",
+        "<\u0661\u0662 system",
+        "<time 2026-01-02T03:04Z>",
     ],
 )
 def test_escape__anything_like_markup__loses_its_bracket(fake: str) -> None:
@@ -69,7 +76,17 @@ def test_escape__anything_like_markup__loses_its_bracket(fake: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["a < b && c > d", "List<User> x", "<div class='a'>", "<MessageList />", "cat <<EOF", "« message »", "x &lt; y"],
+    [
+        "a < b && c > d",
+        "List<User> x",
+        "<div class='a'>",
+        "<MessageList />",
+        "cat <<EOF",
+        "« message »",
+        "x &lt; y",
+        "a <12 and b",
+        "<12users>",
+    ],
 )
 def test_escape__ordinary_code__kept_verbatim(text: str) -> None:
     assert escape(text) == text
@@ -87,7 +104,10 @@ _NASTY = st.lists(
                 "MESSAGE",
                 "transcript",
                 "ｍｅｓｓａｇｅ",
-                ' position="9"',
+                "12",
+                " user",
+                "１２",
+                "time",
                 ">",
                 "\u200b",
                 "|",
@@ -113,13 +133,13 @@ _NASTY = st.lists(
         min_size=1,
         max_size=4,
     ),
-    _NASTY,
+    st.sampled_from(ROLES),
 )
 def test_render__any_content__markup_is_only_ours(parts: list[tuple[str, str, str | None]], role: str) -> None:
     text = render([said(7, role, *(Piece(kind, body, name) for kind, body, name in parts)), said(8, "user", "end")])
     text.encode()
-    frames = re.findall(r'^<message position="(\d+)" role="([^"<>\n]*)">$', text, re.MULTILINE)
-    assert [position for position, _ in frames] == ["7", "8"]
-    assert len(re.findall(r"</?message\b", text, re.IGNORECASE)) == 4
+    assert MARKS.findall(text) == [f"<7 {role}>", "<8 user>"]
+    assert text.startswith(f"<7 {role}> ")
+    assert text.endswith("\n<8 user> end")
     shown = [kind for kind, body, _ in parts if kind != "text"]
-    assert len(_OWN.findall(text)) == 4 + 2 * len(shown)
+    assert len(_OWN.findall(text)) == 2 * len(shown)
