@@ -1,4 +1,4 @@
-"""`python -m tests.bench [--only NAME ...] [--big]`: measure, print a table, write `.data/bench.json`."""
+"""`python -m tests.bench [--only NAME ...]`: measure, print a table, write `.data/bench.json`."""
 
 from __future__ import annotations
 
@@ -48,7 +48,8 @@ def others() -> Figures:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument("--only", nargs="+", metavar="NAME", help="measures, such as requests or requests.cpu")
-    parser.add_argument("--big", action="store_true", help="10 million messages instead of 2")
+    parser.add_argument("--stored", type=int, default=2_000_000, help="messages in the big database (2 million)")
+    parser.add_argument("--replayed", type=int, default=10_000, help="messages of each replay (10,000)")
     options = parser.parse_args()
     chosen = [name for name in MEASURES if not options.only or {name, name.partition(".")[0]} & set(options.only)]
     if not chosen:
@@ -57,7 +58,7 @@ def main() -> None:
     columns = (*Progress.get_default_columns()[:2], MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console) as progress:
         task = progress.add_task("starting the service", total=len(chosen))
-        with benched(big=options.big) as bench:
+        with benched(stored=options.stored, replayed=options.replayed) as bench:
             os.environ.setdefault("DJANGO_SETTINGS_MODULE", "compaction_service.settings")
             django.setup()
             logging.disable(logging.WARNING)  # of this process's own requests

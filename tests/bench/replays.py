@@ -20,7 +20,6 @@ from tests.model_server.control import spawned
 from tests.transcripts import transcript
 from tests.unit.engine.context_rules import openai_violations
 
-MESSAGES = 10_000
 WINDOW, RESERVE = 32_000, 4096
 POLICY = {
     "enabled": True, "threshold": 0.8, "preserve_recent_turns": 2, "target": 0, "summary_max_tokens": 4096,
@@ -61,15 +60,15 @@ class Seen:
             self.violations.append(f"{sum(tokens)} tokens after turn {self.turns}")
 
 
-def repeated(name: str) -> list[Any]:
-    """A source's conversations one after another, again and again, call ids made unique."""
+def repeated(name: str, length: int) -> list[Any]:
+    """So many messages of a source's conversations one after another, again and again, call ids made unique."""
     messages = transcript(name).messages
     found: list[Any] = []
     for round_ in count():
         text = json.dumps(messages).replace('"call_', f'"call_{round_}_')
         found += json.loads(text)
-        if len(found) >= MESSAGES:
-            return found[:MESSAGES]
+        if len(found) >= length:
+            return found[:length]
     raise AssertionError("count() does not end")
 
 
@@ -94,7 +93,7 @@ def chat(bench: Bench) -> Figures:
 
 
 def _replayed(bench: Bench, workload: str, source: str, stable: float) -> Figures:
-    messages, seen = repeated(source), Seen()
+    messages, seen = repeated(source, bench.replayed), Seen()
     with spawned() as models, bench.web() as web, closing(Client(web.port, bench.key)) as client:
         model = models.script(f"bench-{workload}", SUMMARY)
         given = {"model": model, "api_base": models.base_url, "api_key": models.key}
