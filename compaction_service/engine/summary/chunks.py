@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from .span import Count, SpanMessage, exchanges, with_tool_names
 from .text import pieces
-from .transcript import Segment, render_message, segments, wrap
+from .transcript import Segment, render_message, segments, with_times_once, wrap
 
 MIN_BUDGET = 128  # tokens; below it the markup of one message could fill a chunk
 TAIL_TOKENS = 2000
@@ -44,7 +44,7 @@ def each(messages: Sequence[SpanMessage], budget_tokens: int, count: Count) -> I
     """The chunks of `split` one after another: nothing is rendered or counted much further than was asked for."""
     if budget_tokens < MIN_BUDGET:
         raise ValueError(f"a chunk needs at least {MIN_BUDGET} tokens, got {budget_tokens}")
-    return _pack(_units(with_tool_names(messages), budget_tokens, count), budget_tokens, count)
+    return _pack(_units(with_times_once(with_tool_names(messages)), budget_tokens, count), budget_tokens, count)
 
 
 def _pack(units: Iterator[_Unit], budget: int, count: Count) -> Iterator[Chunk]:

@@ -62,7 +62,8 @@ finished, an error resolved later on is resolved.
 
 Write in the past tense or as facts, never as orders. Keep uncertainty as it is: "maybe", "about", "not verified" stay.
 
-Turn relative dates into absolute ones with the messages' timestamps.
+Turn relative dates into absolute ones with the messages' timestamps. A message without one was written in the same
+minute as the one before it.
 
 Leave out greetings, repetition, and what tools printed that nothing depends on. Do not mention this task or the summary
 itself.

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from compaction_service.engine.markup import disarming
@@ -74,6 +74,17 @@ def timestamp(at: datetime) -> str:
     return at.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def with_times_once(messages: Sequence[SpanMessage]) -> list[SpanMessage]:
+    """The messages with a time only where its minute is another than that of the message before: a time takes as many
+    tokens as a short message."""
+    out, before = [], None
+    for message in messages:
+        minute = message.at and timestamp(message.at)[:16]
+        out.append(replace(message, at=None) if minute and minute == before else message)
+        before = minute
+    return out
+
+
 def segments(message: SpanMessage) -> list[Segment]:
     """The message's parts as markup, in order. Thinking is left out; a message without anything else says so."""
     out = [segment for part in message.parts if (segment := _segment(part))]
@@ -104,4 +115,4 @@ def render_message(message: SpanMessage) -> str:
 
 def render(messages: Sequence[SpanMessage]) -> str:
     """All messages, oldest first, one line break between them."""
-    return "\n".join(map(render_message, with_tool_names(messages)))
+    return "\n".join(map(render_message, with_times_once(with_tool_names(messages))))

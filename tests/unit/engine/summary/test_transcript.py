@@ -35,6 +35,17 @@ def test_render__time_in_another_zone__utc() -> None:
     assert 'at="2026-01-01T23:00:00Z"' in render_message(said(1, "user", "x", at=at))
 
 
+def test_render__messages_of_one_minute__the_first_has_its_time() -> None:
+    begun = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+    times = [begun, begun + timedelta(seconds=50), begun + timedelta(seconds=60), begun + timedelta(seconds=61), begun]
+    text = render([said(n, "user", "x", at=at) for n, at in enumerate(times, 1)])
+    assert re.findall(r'position="(\d)" role="user" at="[\d-]+T([\d:]+)Z"', text) == [
+        ("1", "03:04:05"),
+        ("3", "03:05:05"),
+        ("5", "03:04:05"),
+    ]
+
+
 def test_render__only_thinking__says_there_is_no_text() -> None:
     assert "(no text)" in render_message(said(1, "assistant", Piece("thinking", "hm")))
 
