@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import logging
 import os
 from collections.abc import Callable
@@ -13,8 +12,7 @@ import django
 from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress, TimeElapsedColumn
 
-from compaction_service.local.stack import DATA_DIR
-from tests.bench.figures import Figure, Figures, table, write
+from tests.bench.figures import REPORT, Figures, read, table, write
 from tests.bench.service import Bench, benched
 
 # Module and function: what it measures is in its docstring. In this order, quiet things first.
@@ -25,24 +23,14 @@ MEASURES = (
     "worker.process",
     "replays.agent", "replays.chat",
     "big.database",
+    "runs.isolation", "runs.demo",
 )  # fmt: skip
-REPORT = DATA_DIR / "bench.json"
-OTHERS = ("bench-quality.json", "reliability.json")  # written by `make bench-quality` and `make test-reliability`
 
 
 def measure(name: str, bench: Bench) -> Figures:
     module, _, function = name.partition(".")
     act: Callable[[Bench], Figures] = getattr(import_module(f"tests.bench.{module}"), function)
     return act(bench)
-
-
-def others() -> Figures:
-    """What other runs measured, for one table of all."""
-    found: Figures = {}
-    for name in OTHERS:
-        if (path := DATA_DIR / name).exists():
-            found |= {key: Figure(**value) for key, value in json.loads(path.read_text())["figures"].items()}
-    return found
 
 
 def main() -> None:
@@ -54,7 +42,7 @@ def main() -> None:
     chosen = [name for name in MEASURES if not options.only or {name, name.partition(".")[0]} & set(options.only)]
     if not chosen:
         parser.error(f"--only knows {', '.join(MEASURES)}")
-    console, figures = Console(), Figures()
+    console = Console()
     columns = (*Progress.get_default_columns()[:2], MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console) as progress:
         task = progress.add_task("starting the service", total=len(chosen))
@@ -64,10 +52,9 @@ def main() -> None:
             logging.disable(logging.WARNING)  # of this process's own requests
             for name in chosen:
                 progress.update(task, description=name)
-                figures |= measure(name, bench)
-                write(REPORT, figures)
+                write(measure(name, bench))
                 progress.advance(task)
-    console.print(table(figures | others()))
+    console.print(table(read()))
     console.print(f"Written to {REPORT}. How each is measured: docs/benchmarks.md.")
 
 
