@@ -46,7 +46,7 @@ bench: $(READY) ## Measure what the service costs (ARGS="--only requests.cpu"); 
 	@$(PY) -m tests.bench $(ARGS)
 
 bench-big: $(READY) ## The same with 10 million messages stored
-	@$(PY) -m tests.bench --big $(ARGS)
+	@$(PY) -m tests.bench --stored 10000000 $(ARGS)
 
 # Native flags are off: a build for this very processor crashes on some virtual machines.
 LLM := .data/llm

@@ -14,10 +14,9 @@ from compaction_service.api.wsgi import Handler  # noqa: E402  (needs the settin
 
 application = Handler()
 
+from django.urls import get_resolver  # noqa: E402
+
 from compaction_service.checks import assert_safe_to_serve  # noqa: E402  (needs the app registry)
-from compaction_service.compactions import wakeup  # noqa: E402
-from compaction_service.tokens import encodings  # noqa: E402
 
 assert_safe_to_serve()
-encodings.warm()  # half a second that the first append would wait for
-wakeup.warm()
+_ = get_resolver().url_patterns  # the views, which the first request would wait for

@@ -10,14 +10,11 @@ from django.conf import settings
 from django.db import DatabaseError, connections
 from django.db.migrations.loader import MigrationLoader
 from django.http import HttpRequest, HttpResponse
-from kombu import Connection
 from prometheus_client import CONTENT_TYPE_LATEST
-from redis import RedisError
 
 from compaction_service.api import metrics as measured
 from compaction_service.api.errors import JSON_TYPE
 from compaction_service.api.handlers import answer, drop_broken_connections
-from compaction_service.api.throttling import client
 from compaction_service.checks import assert_safe_role
 
 View = Callable[[HttpRequest], HttpResponse]
@@ -91,6 +88,8 @@ def _migrations() -> bool:
 
 
 def _broker() -> bool:
+    from kombu import Connection
+
     try:
         with Connection(settings.BROKER_URL, connect_timeout=1) as connection:
             connection.ensure_connection(max_retries=1, interval_start=0, timeout=1)
@@ -100,7 +99,9 @@ def _broker() -> bool:
 
 
 def _cache() -> bool:
+    from compaction_service.api import cache
+
     try:
-        return bool(client().ping())
-    except (RedisError, OSError):
+        return bool(cache.client().ping())
+    except cache.AWAY:
         return False

@@ -10,9 +10,6 @@ import logging
 from collections.abc import Callable
 
 from django.http import HttpRequest, HttpResponse
-from redis import RedisError
-
-from compaction_service.api.throttling import client
 
 logger = logging.getLogger(__name__)
 
@@ -50,25 +47,31 @@ class LoginThrottle:
 
 
 def _failures(key: str) -> int:
+    from compaction_service.api import cache
+
     try:
-        found = client().get(key)
-    except (RedisError, OSError):
+        found = cache.client().get(key)
+    except cache.AWAY:
         return 0
     return int(found) if isinstance(found, (bytes, str)) else 0
 
 
 def _add(key: str) -> None:
+    from compaction_service.api import cache
+
     try:
-        with client().pipeline() as both:
+        with cache.client().pipeline() as both:
             both.incr(key)
             both.expire(key, WAIT, nx=True)
             both.execute()
-    except (RedisError, OSError):
+    except cache.AWAY:
         logger.warning("wrong password not counted: cache away")
 
 
 def _forget(key: str) -> None:
+    from compaction_service.api import cache
+
     try:
-        client().delete(key)
-    except (RedisError, OSError):
+        cache.client().delete(key)
+    except cache.AWAY:
         return

@@ -6,13 +6,9 @@ import logging
 import math
 import time
 from datetime import timedelta
-from functools import cache
 
 from django.conf import settings
 from django.utils import timezone
-from redis import Redis, RedisError
-from redis.backoff import NoBackoff
-from redis.retry import Retry
 from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
 
@@ -23,19 +19,10 @@ from tenants.models import Tenant
 logger = logging.getLogger(__name__)
 
 WINDOW = 60
-TIMEOUT = 0.1  # seconds; a slow Redis must not slow an append
 PAUSE = 2.0  # seconds without asking after a failure, so that not every request waits for the timeout
 
 # Counts and sets the expiry in one step: a counter without one would throttle for ever.
 _COUNT = "local n = redis.call('incr', KEYS[1]) if n == 1 then redis.call('expire', KEYS[1], ARGV[1]) end return n"
-
-
-@cache
-def client() -> Redis:
-    """The process's connections to the cache: short timeouts, no retries."""
-    return Redis.from_url(
-        settings.CACHE_URL, socket_timeout=TIMEOUT, socket_connect_timeout=TIMEOUT, retry=Retry(NoBackoff(), 0)
-    )
 
 
 class TenantThrottle(BaseThrottle):
@@ -51,10 +38,12 @@ class TenantThrottle(BaseThrottle):
         allowed = limits_of(tenant.limits).requests_per_minute
         if allowed is None or not settings.CACHE_URL or time.monotonic() < TenantThrottle._ask_after:
             return True
+        from compaction_service.api import cache
+
         minute, elapsed = divmod(time.time(), WINDOW)
         try:
-            used = client().eval(_COUNT, 1, f"rate:{tenant.id}:{int(minute)}", str(2 * WINDOW))
-        except (RedisError, OSError) as exc:
+            used = cache.client().eval(_COUNT, 1, f"rate:{tenant.id}:{int(minute)}", str(2 * WINDOW))
+        except cache.AWAY as exc:
             TenantThrottle._ask_after = time.monotonic() + PAUSE
             logger.warning("rate limits off: cache away", extra={"error": type(exc).__name__})
             return True

@@ -5,11 +5,14 @@ from __future__ import annotations
 import logging
 import time
 from functools import cache
+from typing import TYPE_CHECKING
 
-from celery import Celery
 from django.conf import settings
 
 from compaction_service.compactions import broker
+
+if TYPE_CHECKING:
+    from celery import Celery
 
 logger = logging.getLogger(__name__)
 
@@ -22,7 +25,9 @@ _ask_after = 0.0  # monotonic
 
 @cache
 def _sender() -> Celery:
-    """A producer of its own: web processes import no task modules."""
+    """A producer of its own: web processes import no task modules, and Celery itself once they serve."""
+    from celery import Celery
+
     sender = Celery("wakeup", broker=settings.BROKER_URL)
     sender.conf.update(
         **broker.queue_settings(settings.BROKER_URL),

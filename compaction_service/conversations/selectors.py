@@ -40,6 +40,12 @@ def _shown(names: Sequence[str]) -> tuple[Select[Message], Select[Message]]:
 
 
 _WITH_BODIES, _WITHOUT_BODIES = _shown(ENTRY_FIELDS), _shown(PLANNING_FIELDS)
+_SUMMARIES = Select(
+    Node,
+    "conversation_id = %s and state = 'active'",
+    ending="order by from_position",
+    names=("id", "text", "tokens", "from_position", "to_position", "level"),
+)
 
 
 def by_ref(ref: str) -> Q:
@@ -124,33 +130,25 @@ def exchange_of(conversation: Conversation, position: int) -> list[Entry]:
 
 
 def active_nodes(conversation: Conversation) -> list[Node]:
-    """The chain as the context shows it, oldest first."""
+    """The whole nodes of the chain, oldest first."""
     found = Node.objects.filter(conversation_id=conversation.id, state="active")
     return list(found.order_by("from_position"))
 
 
-def summaries_of(nodes: Sequence[Node]) -> tuple[Summary, ...]:
-    return tuple(
-        Summary(
-            id=str(node.id),
-            text=node.text,
-            tokens=node.tokens,
-            from_position=node.from_position,
-            to_position=node.to_position,
-            level=node.level,
-        )
-        for node in nodes
-    )
+def summaries_of(conversation: Conversation) -> tuple[Summary, ...]:
+    """The chain as a context needs it, oldest first."""
+    if not conversation.summary_tokens:
+        return ()
+    return tuple(Summary(str(identifier), *rest) for identifier, *rest in _SUMMARIES.tuples(conversation.id))
 
 
 def parts_of(conversation: Conversation, summary_prefix: str) -> Parts:
     """All a context is rendered from: two queries besides the conversation's own."""
-    nodes = active_nodes(conversation) if conversation.summary_tokens else []
     shown = shown_entries(conversation, bodies=True)
     return Parts(
         system=None if conversation.system is None else jsontext.loads(conversation.system),
         tools=None if conversation.tools is None else jsontext.loads(conversation.tools),
-        summaries=summaries_of(nodes),
+        summaries=summaries_of(conversation),
         carried=shown.carried,
         tail=shown.tail,
         summary_prefix=summary_prefix,

@@ -1,9 +1,8 @@
-"""`python -m tests.bench [--only NAME ...] [--big]`: measure, print a table, write `.data/bench.json`."""
+"""`python -m tests.bench [--only NAME ...]`: measure, print a table, write `.data/bench.json`."""
 
 from __future__ import annotations
 
 import argparse
-import json
 import logging
 import os
 from collections.abc import Callable
@@ -13,8 +12,7 @@ import django
 from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress, TimeElapsedColumn
 
-from compaction_service.local.stack import DATA_DIR
-from tests.bench.figures import Figure, Figures, table, write
+from tests.bench.figures import REPORT, Figures, read, table, write
 from tests.bench.service import Bench, benched
 
 # Module and function: what it measures is in its docstring. In this order, quiet things first.
@@ -25,9 +23,8 @@ MEASURES = (
     "worker.process",
     "replays.agent", "replays.chat",
     "big.database",
+    "runs.isolation", "runs.demo",
 )  # fmt: skip
-REPORT = DATA_DIR / "bench.json"
-OTHERS = ("bench-quality.json", "reliability.json")  # written by `make bench-quality` and `make test-reliability`
 
 
 def measure(name: str, bench: Bench) -> Figures:
@@ -36,37 +33,28 @@ def measure(name: str, bench: Bench) -> Figures:
     return act(bench)
 
 
-def others() -> Figures:
-    """What other runs measured, for one table of all."""
-    found: Figures = {}
-    for name in OTHERS:
-        if (path := DATA_DIR / name).exists():
-            found |= {key: Figure(**value) for key, value in json.loads(path.read_text())["figures"].items()}
-    return found
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument("--only", nargs="+", metavar="NAME", help="measures, such as requests or requests.cpu")
-    parser.add_argument("--big", action="store_true", help="10 million messages instead of 2")
+    parser.add_argument("--stored", type=int, default=2_000_000, help="messages in the big database (2 million)")
+    parser.add_argument("--replayed", type=int, default=10_000, help="messages of each replay (10,000)")
     options = parser.parse_args()
     chosen = [name for name in MEASURES if not options.only or {name, name.partition(".")[0]} & set(options.only)]
     if not chosen:
         parser.error(f"--only knows {', '.join(MEASURES)}")
-    console, figures = Console(), Figures()
+    console = Console()
     columns = (*Progress.get_default_columns()[:2], MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console) as progress:
         task = progress.add_task("starting the service", total=len(chosen))
-        with benched(big=options.big) as bench:
+        with benched(stored=options.stored, replayed=options.replayed) as bench:
             os.environ.setdefault("DJANGO_SETTINGS_MODULE", "compaction_service.settings")
             django.setup()
             logging.disable(logging.WARNING)  # of this process's own requests
             for name in chosen:
                 progress.update(task, description=name)
-                figures |= measure(name, bench)
-                write(REPORT, figures)
+                write(measure(name, bench))
                 progress.advance(task)
-    console.print(table(figures | others()))
+    console.print(table(read()))
     console.print(f"Written to {REPORT}. How each is measured: docs/benchmarks.md.")
 
 

@@ -17,16 +17,16 @@ from tests.bench.figures import INFORMATION, Figure, Figures, rounded
 from tests.bench.requests import KILOBYTE
 from tests.bench.service import Bench, Client
 from tests.model_server.control import spawned
+from tests.model_server.honest import prompt_texts
 from tests.transcripts import transcript
 from tests.unit.engine.context_rules import openai_violations
 
-MESSAGES = 10_000
 WINDOW, RESERVE = 32_000, 4096
 POLICY = {
     "enabled": True, "threshold": 0.8, "preserve_recent_turns": 2, "target": 0, "summary_max_tokens": 4096,
     "reserve_output_tokens": RESERVE,
 }  # fmt: skip
-SUMMARY = "fixed_tokens:800"
+SUMMARISER, SUMMARY = "gpt-4o-mini", "fixed_tokens:800"  # a scripted model, with the window of this one
 PEERS_CALLS = 38  # the fewest of any peer that drops nothing unread, on `agent` (9,992 messages)
 COUNTER = counter_for("o200k_base", 1.0)
 
@@ -61,15 +61,15 @@ class Seen:
             self.violations.append(f"{sum(tokens)} tokens after turn {self.turns}")
 
 
-def repeated(name: str) -> list[Any]:
-    """A source's conversations one after another, again and again, call ids made unique."""
+def repeated(name: str, length: int) -> list[Any]:
+    """So many messages of a source's conversations one after another, again and again, call ids made unique."""
     messages = transcript(name).messages
     found: list[Any] = []
     for round_ in count():
         text = json.dumps(messages).replace('"call_', f'"call_{round_}_')
         found += json.loads(text)
-        if len(found) >= MESSAGES:
-            return found[:MESSAGES]
+        if len(found) >= length:
+            return found[:length]
     raise AssertionError("count() does not end")
 
 
@@ -94,9 +94,9 @@ def chat(bench: Bench) -> Figures:
 
 
 def _replayed(bench: Bench, workload: str, source: str, stable: float) -> Figures:
-    messages, seen = repeated(source), Seen()
+    messages, seen = repeated(source, bench.replayed), Seen()
     with spawned() as models, bench.web() as web, closing(Client(web.port, bench.key)) as client:
-        model = models.script(f"bench-{workload}", SUMMARY)
+        model = models.script(SUMMARISER, SUMMARY)
         given = {"model": model, "api_base": models.base_url, "api_key": models.key}
         client.call("PATCH", "tenant", {"summarizer": given})
         path = client.create(context_window=WINDOW, policy=POLICY)
@@ -108,10 +108,10 @@ def _replayed(bench: Bench, workload: str, source: str, stable: float) -> Figure
             seen.look(client.call("GET", f"{path}/context?wait=60&wait_for=idle"), len(batch))
         cpu = web.cpu_s() + _cpu_s(worker) - cpu
         stats = client.call("GET", f"{path}/stats")
-        calls = [passed for entry in _log(client, path) for passed in entry["passes"] if passed["model"]]
+        calls = [prompt_texts(call["body"]) for call in models.calls(model)]
         client.call("PATCH", "tenant", {"summarizer": {"model": None}})
     total = sum(COUNTER.message("openai", message) for message in messages)
-    sent = sum(passed["tokens_in"] or 0 for passed in calls)
+    sent = sum(COUNTER.text(text) for texts in calls for text in texts)
     detail = {
         "workload": workload, "messages": len(messages), "turns": seen.turns, "tokens": total, "calls": len(calls),
         "compactions": stats.get("compactions"), "handed_out": seen.handed_out,
@@ -132,15 +132,3 @@ def _replayed(bench: Bench, workload: str, source: str, stable: float) -> Figure
 def _cpu_s(process: Any) -> float:
     times = process.cpu_times()
     return float(times.user + times.system)
-
-
-def _log(client: Client, path: str) -> Iterator[Any]:
-    """The conversation's compactions, with their passes."""
-    cursor = ""
-    while True:
-        identifier = path.removeprefix("conversations/")
-        page = client.call("GET", f"compactions?limit=250&conversation={identifier}{cursor}")
-        yield from page["data"]
-        if not page["next_cursor"]:
-            return
-        cursor = f"&cursor={page['next_cursor']}"

@@ -89,7 +89,8 @@ class Bench:
     """What a measure gets: the stack, a key of its tenant, and ways to more."""
 
     stack: Stack
-    big: bool = False
+    stored: int  # messages in the big database
+    replayed: int  # messages of a replay
 
     @property
     def key(self) -> str:
@@ -142,12 +143,12 @@ def _answers(port: int, path: str) -> bool:
 
 
 @contextmanager
-def benched(*, big: bool = False) -> Iterator[Bench]:
+def benched(*, stored: int, replayed: int) -> Iterator[Bench]:
     """The service, running. Afterwards this process's Django speaks to its database."""
     folder = Path(tempfile.mkdtemp(prefix="compaction-bench-"))
     try:
         with running_stack({**os.environ, "LOG_LEVEL": "INFO"}, folder) as stack:
             os.environ.update(stack.env)
-            yield Bench(stack, big)
+            yield Bench(stack, stored, replayed)
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -32,6 +32,13 @@ read = client.get(path + "/context")
 assert (made.status_code, asked.status_code, read.status_code) == (201, 202, 200), asked.content
 print(json.dumps(sorted(sys.modules)))
 """
+# What a start waits for.
+START = """
+import json, sys
+from compaction_service import wsgi
+
+print(json.dumps(sorted(sys.modules)))
+"""
 
 
 @pytest.fixture(scope="module")
@@ -64,10 +71,17 @@ def _outside(graph: grimp.ImportGraph, package: str) -> Iterator[str]:
 
 
 def test_web_process__after_requests__has_loaded_neither_litellm_nor_tasks(tenant: Member) -> None:
+    assert _packages_after(WEB, tenant.key) & {"litellm", "openai", "worker"} == set()
+
+
+def test_web_process__ready_to_serve__has_loaded_no_client_of_broker_or_cache(tenant: Member) -> None:
+    assert _packages_after(START, tenant.key) & {"celery", "kombu", "redis", "litellm", "worker"} == set()
+
+
+def _packages_after(script: str, key: str) -> set[str]:
     done = subprocess.run(
-        [sys.executable, "-c", WEB, tenant.key],
+        [sys.executable, "-c", script, key],
         cwd=ROOT, env=dict(os.environ), capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
-    loaded = json.loads(done.stdout.splitlines()[-1])
-    assert [name for name in loaded if name.split(".")[0] in {"litellm", "openai", "worker"}] == []
+    return {name.split(".")[0] for name in json.loads(done.stdout.splitlines()[-1])}

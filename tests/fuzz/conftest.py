@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,15 +11,15 @@ import pytest
 from compaction_service.registry import services
 from compaction_service.registry.models import Model, Source
 from tenants.scope import platform_scope
+from tests.bench.figures import Figure, write
 from tests.inprocess import clock, model, models, service  # noqa: F401  (fixtures)
 
 FIGURES = pytest.StashKey[dict[str, Any]]()
-PATH = Path(__file__).resolve().parents[2] / ".data" / "fuzz.json"
 
 
 @pytest.fixture
 def figure(pytestconfig: pytest.Config) -> Callable[[str, Any], None]:
-    """Tells a figure of the run: shown at its end, and kept in `.data/fuzz.json`."""
+    """Tells a figure of the run: shown at its end, and kept in `.data/bench.json`."""
     return lambda name, value: pytestconfig.stash.setdefault(FIGURES, {}).__setitem__(name, value)
 
 
@@ -28,9 +27,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     if figures := config.stash.get(FIGURES, None):
         for name, value in figures.items():
             terminalreporter.write_line(f"{name}: {json.dumps(value)}")
-        PATH.parent.mkdir(exist_ok=True)
-        kept = json.loads(PATH.read_text()) if PATH.exists() else {}
-        PATH.write_text(json.dumps({**kept, **figures}, indent=2) + "\n")
+        write({name: Figure(value.pop("value"), "count", "= 0", value) for name, value in figures.items()})
 
 
 @pytest.fixture(autouse=True)

@@ -1,18 +1,13 @@
-"""`make bench-quality`: how good the summaries are that no model wrote. Writes `.data/bench-quality.json`.
+"""`make bench-quality`: how good the summaries are that no model wrote. Writes into `.data/bench.json`.
 
 The conversations are where tests/transcripts.py looks for them. Only LoCoMo's first five were tuned on.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import platform
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from pathlib import Path
 from statistics import fmean
 from typing import Any
 
@@ -20,10 +15,10 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
+from tests.bench import figures as report
 from tests.quality import chats, coding, facts, locomo
 from tests.transcripts import FOLDER, transcript
 
-OUT = Path(__file__).parents[2] / ".data" / "bench-quality.json"
 FACT_SOURCES = {"tau_bench": 600, "locomo": 1200, "mtbench101": 600, "openhands": 300, "aider": 260, "swe_agent": 400}
 
 
@@ -133,21 +128,9 @@ def main() -> int:
             figures += some
             progress.advance(task)
     console.print(table(figures))
-    OUT.parent.mkdir(exist_ok=True)
-    OUT.write_text(json.dumps(report(figures), indent=1), encoding="utf-8")
-    console.print(f"Written to {OUT.relative_to(OUT.parents[1])}")
+    report.write({one.name: report.Figure(one.value, one.unit, one.target, one.detail) for one in figures})
+    console.print(f"Written to {report.REPORT}")
     return int(any(one.reached is False for one in figures))
-
-
-def report(figures: list[Figure]) -> dict[str, Any]:
-    return {
-        "figures": {
-            one.name: {"value": one.value, "unit": one.unit, "target": one.target, "detail": one.detail}
-            for one in figures
-        },
-        "machine": {"system": platform.platform(), "python": platform.python_version(), "processors": os.cpu_count()},
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-    }
 
 
 if __name__ == "__main__":

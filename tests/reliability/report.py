@@ -1,23 +1,18 @@
-"""The figures of a run: a table for a person, and `.data/reliability.json` for programs."""
+"""The figures of a run: a table for a person, and `.data/bench.json` for programs."""
 
 from __future__ import annotations
 
-import json
 import os
-import platform
 import statistics
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-from compaction_service.local.stack import DATA_DIR
+from tests.bench import figures as bench
 
-FILE = DATA_DIR / "reliability.json"
-TARGETS = {"lost_appends": "0", "double_applied": "0", "stuck": "0", "recovery_s": "<= 40 s"}
+TARGETS = {"lost_appends": "= 0", "double_applied": "= 0", "stuck": "= 0", "recovery_s": "<= 40"}
 
 
 @dataclass
@@ -51,21 +46,15 @@ class Figure:
     detail: dict[str, Any]
 
 
-def write(figures: dict[str, Figure], path: Path = FILE) -> None:
-    """Write the figures with the machine they were taken on."""
-    entry = {
-        name: {"value": one.value, "unit": one.unit, "target": TARGETS[name], "detail": one.detail}
-        for name, one in figures.items()
-    }
-    machine = {
-        "cores": os.cpu_count(),
-        "load": [round(one, 1) for one in os.getloadavg()],
-        "system": platform.system(),
-        "python": platform.python_version(),
-    }
-    path.parent.mkdir(parents=True, exist_ok=True)
-    date = datetime.now(UTC).isoformat(timespec="seconds")
-    path.write_text(json.dumps({"figures": entry, "machine": machine, "date": date}, indent=2) + "\n")
+def write(figures: dict[str, Figure]) -> None:
+    """Write the figures into the report, with the load of the machine they were taken on."""
+    load = [round(one, 1) for one in os.getloadavg()]
+    bench.write(
+        {
+            name: bench.Figure(one.value, one.unit, TARGETS[name], {**one.detail, "load": load})
+            for name, one in figures.items()
+        }
+    )
 
 
 def show(figures: dict[str, Figure], faults: dict[str, int], facts: dict[str, Any]) -> None:

@@ -32,7 +32,7 @@ from worker.app import app
 CACHES = {
     "compaction_service.api.docs.document": "the OpenAPI document",
     "compaction_service.api.health._files": "the migrations' names",
-    "compaction_service.api.throttling.client": "connections",
+    "compaction_service.api.cache.client": "connections",
     "compaction_service.api.serializers._shared": "serializers without data",
     "compaction_service.checks.assert_safe_role": "nothing: that it passed",
     "compaction_service.compactions.wakeup._sender": "connections",

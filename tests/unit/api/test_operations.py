@@ -11,7 +11,7 @@ from django.test import Client
 
 from compaction_service import checks, logs
 from compaction_service.api import docs, health
-from compaction_service.api.throttling import client as redis_client
+from compaction_service.api.cache import client as redis_client
 
 
 @pytest.mark.parametrize("given", ["abc-1", "A.b_c:9", "x" * 128])

@@ -8,8 +8,8 @@ from django.contrib.auth import get_user_model
 from django.test import Client
 from rest_framework.response import Response
 
+from compaction_service.api.cache import client as redis_client
 from compaction_service.api.throttling import TenantThrottle
-from compaction_service.api.throttling import client as redis_client
 from compaction_service.api.views import TenantView
 from tenants import services
 from tenants.scope import platform_scope
