@@ -35,6 +35,8 @@ TENANT_ID = OpenApiParameter("tenant_id", UUID, OpenApiParameter.PATH, descripti
 class TenantsView(PlatformView):
     """All tenants."""
 
+    secret_answer = True
+
     @extend_schema(
         operation_id="admin_tenants_list",
         summary="List tenants",
