@@ -70,6 +70,7 @@ class TenantsView(PlatformView):
         except IntegrityError as exc:
             raise ApiError(409, "name_taken", "There is a tenant of this name.", attr="name") from exc
         with tenant_scope(tenant.id):
+            audit.record("tenant.created", str(request.user), f"tenant:{tenant.id}")
             issued = services.key_create([Scope.ADMIN.value], "first key")
         return Response({**PlatformTenantSerializer(tenant).data, "key": issued.secret}, status=201)
 
@@ -128,12 +129,13 @@ class TenantView(PlatformView):
         responses={200: TenantErasureSerializer, 409: None},
         examples=[examples.ERASED],
     )
-    def delete(self, _request: Request, tenant_id: UUID) -> Response:
+    def delete(self, request: Request, tenant_id: UUID) -> Response:
         _tenant(tenant_id)
         try:
             counts = whole.tenant_delete(tenant_id)
         except ValueError:
             raise ApiError(409, "tenant_active", "Suspend the tenant first.") from None
+        audit.record_of_platform("tenant.deleted", str(request.user), f"tenant:{tenant_id}")
         return Response({"id": tenant_id, "erased_at": timezone.now(), "counts": counts})
 
 

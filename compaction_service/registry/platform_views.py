@@ -14,6 +14,7 @@ from compaction_service.registry import examples, selectors, services
 from compaction_service.registry.models import Model
 from compaction_service.registry.serializers import DriftSerializer, ModelSerializer, OverrideSerializer
 from compaction_service.registry.views import NAME, not_found
+from tenants import audit
 
 
 class AdminModelView(PlatformView):
@@ -36,6 +37,7 @@ class AdminModelView(PlatformView):
             row = services.override_set(name, **serializer.validated_data)
         except services.RegistryError as error:
             raise ApiError(400, "invalid", error.detail, attr=error.field) from None
+        audit.record_of_platform("model.changed", str(request.user), f"model:{name}", serializer.validated_data)
         return Response(ModelSerializer(row).data)
 
     @extend_schema(
@@ -46,10 +48,11 @@ class AdminModelView(PlatformView):
         parameters=[NAME],
         responses={204: None},
     )
-    def delete(self, _request: Request, name: str) -> Response:
+    def delete(self, request: Request, name: str) -> Response:
         if not Model.objects.filter(name=name).exists():
             raise not_found(selectors.model_unknown(name), status=404)
         services.override_clear(name)
+        audit.record_of_platform("model.cleared", str(request.user), f"model:{name}")
         return Response(status=204)
 
 
@@ -65,5 +68,7 @@ class AdminModelSync(PlatformView):
         responses={200: DriftSerializer},
         examples=[examples.DRIFT],
     )
-    def post(self, _request: Request) -> Any:
-        return Response(services.sync().counts)
+    def post(self, request: Request) -> Any:
+        counts = services.sync().counts
+        audit.record_of_platform("models.synced", str(request.user))
+        return Response(counts)
