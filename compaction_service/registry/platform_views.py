@@ -23,7 +23,11 @@ class AdminModelView(PlatformView):
     @extend_schema(
         operation_id="admin_models_override",
         summary="Set values of a model by hand",
-        description="They survive every sync; null gives litellm's value back. A name that is not listed is added.",
+        description=(
+            "Windows, prices and tokenizer of a model, where litellm's list is wrong or knows none: they hold for"
+            " all tenants and survive every sync. Null gives litellm's value back. A name that is not listed is "
+            "added."
+        ),
         tags=["admin"],
         parameters=[NAME],
         request=OverrideSerializer,
@@ -43,7 +47,9 @@ class AdminModelView(PlatformView):
     @extend_schema(
         operation_id="admin_models_clear",
         summary="Undo all overrides of a model",
-        description="A model that litellm does not list goes.",
+        description=(
+            "Every value is litellm's again; a model that litellm does not list is removed. 404 for an unknown name."
+        ),
         tags=["admin"],
         parameters=[NAME],
         responses={204: None},
@@ -62,7 +68,10 @@ class AdminModelSync(PlatformView):
     @extend_schema(
         operation_id="admin_models_sync",
         summary="Take in litellm's file of models",
-        description="Of the installed version; nothing is downloaded. Overridden values stay.",
+        description=(
+            "Brings the registry to the list of the installed version of litellm, and answers with how many "
+            "models were added, changed, the same or absent. Nothing is downloaded. Overridden values stay."
+        ),
         tags=["admin"],
         request=None,
         responses={200: DriftSerializer},
