@@ -69,7 +69,7 @@ def table(figures: Figures) -> Table:
 def write(path: Path, figures: Figures) -> None:
     """Write the report; figures that are in it already and were not measured now stay."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    known = json.loads(path.read_text())["figures"] if path.exists() else {}
+    known = json.loads(path.read_text()).get("figures", {}) if path.exists() else {}
     now = datetime.now(UTC).isoformat(timespec="seconds")
     report = {
         "figures": known | {name: asdict(figure) for name, figure in figures.items()},
