@@ -29,6 +29,7 @@ from tenants.platform_admin import (
     noted,
     times,
 )
+from tenants.scope import platform_scope
 
 # Pages of one tenant's rows, by app: this app knows no other's models.
 PAGES = {
@@ -87,8 +88,8 @@ class TenantAdmin(PlatformAdmin):
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         super().save_model(request, obj, form, change)
-        if change:
-            noted(request, obj, "limits.changed", form.changed_data)
+        action = "limits.changed" if change else "tenant.created"
+        noted(request, obj, action, form.changed_data if change else ())
 
     @column("status", label={"active": "success", "suspended": "danger"})
     def status_label(self, tenant: Tenant) -> str:
@@ -128,12 +129,12 @@ class _KeyAdmin(ReadOnlyAdmin):
 
     @admin.action(description="Revoke the selected keys", permissions=["revoke"])
     def revoke(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
-        alive = list(queryset.order_by().filter(revoked_at=None))
-        revoked = queryset.order_by().filter(revoked_at=None).update(revoked_at=timezone.now())
-        for key in alive:
-            if isinstance(key, ApiKey):
-                noted(request, key, "key.revoked")
-        self.message_user(request, f"{revoked} keys revoked.")
+        with platform_scope():  # an action has no transaction of its own
+            alive = list(queryset.order_by().filter(revoked_at=None).select_for_update(of=("self",)))
+            queryset.order_by().filter(pk__in=[key.pk for key in alive]).update(revoked_at=timezone.now())
+            for key in alive:
+                noted(request, key, "key.revoked" if isinstance(key, ApiKey) else "platform_key.revoked")
+        self.message_user(request, f"{len(alive)} keys revoked.")
 
 
 @admin.register(ApiKey)
@@ -157,15 +158,38 @@ class MemberAdmin(PlatformAdmin):
     raw_id_fields = ("user", "tenant")
     fields = ("user", "tenant", "role")
 
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        super().save_model(request, obj, form, change)
+        noted(request, obj, "member.changed", form.changed_data)
+
+    def delete_model(self, request: HttpRequest, obj: Any) -> None:
+        noted(request, obj, "member.removed")
+        super().delete_model(request, obj)
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+        for one in queryset:
+            noted(request, one, "member.removed")
+        super().delete_queryset(request, queryset)
+
 
 @admin.register(AuditEvent)
 class AuditEventAdmin(ReadOnlyAdmin):
-    """Who did what; the tenant reads it under GET /v1/audit."""
+    """Who did what; a tenant reads its own under GET /v1/audit. Events of no tenant are the platform's."""
 
-    list_display = (times("created_at", "when"), "tenant", "actor", "action", "target", "changed")
+    list_display = (times("created_at", "when"), "whose", "actor", "action", "target", "changed")
     list_filter = (AgeFilter, TenantFilter)
-    list_select_related = ("tenant",)
-    list_only = ("created_at", "actor", "action", "target", "changed", "tenant__name")
+    list_only = ("created_at", "actor", "action", "target", "changed")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        name = Subquery(
+            Tenant.objects.filter(id=OuterRef("tenant_id")).values("name")
+        )  # a join would lose those of none
+        found: QuerySet[Any] = super().get_queryset(request).annotate(tenant_name=name)
+        return found
+
+    @column("tenant")
+    def whose(self, event: Any) -> str:
+        return event.tenant_name or "the platform"
 
 
 @admin.register(PlatformKey)

@@ -2,6 +2,7 @@
 
 Rows are written in the transaction of what they tell of, can be added and read by the application's role, and neither
 changed nor deleted by it. The agent's own traffic (appends, contexts) is not in it: that is what the service is for.
+What is done to a tenant is in its own trail; its deletion, and what is no tenant's, are in the platform's.
 """
 
 from __future__ import annotations
@@ -14,13 +15,16 @@ from django.db.models import QuerySet
 
 from compaction_service import logs
 from tenants.models import AuditEvent
-from tenants.scope import required_tenant
+from tenants.scope import PLATFORM, required_tenant, tenant_scope
 
 VIEWED = "content.viewed"
 ACTIONS = (
     VIEWED, "tenant.changed", "limits.changed", "conversation.changed", "conversation.erased", "conversation.rewound",
     "message.changed", "message.erased", "compaction.reverted", "compaction.cancelled", "compaction.reviewed",
-    "key.created", "key.rotated", "key.revoked", "tenant.exported",
+    "key.created", "key.rotated", "key.revoked", "tenant.created", "tenant.exported",
+    "member.changed", "member.removed",
+    # The platform's own:
+    "tenant.deleted", "platform_key.created", "platform_key.revoked", "model.changed", "model.cleared", "models.synced",
 )  # fmt: skip
 MOST_FIELDS = 50
 VIEWED_EVERY = 3600.0  # seconds: looks of one caller at one thing are told once in that time by each process
@@ -47,6 +51,12 @@ def record(action: str, actor: str, target: str = "", fields: Iterable[str] = ()
         changed=sorted(fields)[:MOST_FIELDS],
         request_id=logs.request_id.get() or "",
     )
+
+
+def record_of_platform(action: str, actor: str, target: str = "", fields: Iterable[str] = ()) -> None:
+    """Adds an event of the platform's own trail, under its role and outside any tenant's scope."""
+    with tenant_scope(PLATFORM):
+        record(action, actor, target, fields)
 
 
 def events() -> QuerySet[AuditEvent]:

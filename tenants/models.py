@@ -98,6 +98,9 @@ class Member(TenantModel):
     role = models.CharField(max_length=16, choices=Role, default=Role.VIEWER)
     created_at = models.DateTimeField(auto_now_add=True)
 
+    class Meta:
+        default_manager_name = "unscoped"  # a form looks for a user's other membership over all tenants
+
     def __str__(self) -> str:
         return f"{self.user} ({self.role})"
 

@@ -31,7 +31,7 @@ from unfold.views import ChangeList
 from tenants import audit
 from tenants.members import visible_to
 from tenants.models import Tenant
-from tenants.scope import tenant_scope
+from tenants.scope import PLATFORM, tenant_scope
 
 Shown = TypeVar("Shown", bound=Callable[..., Any])
 
@@ -161,10 +161,11 @@ class DetailAdmin(ReadOnlyAdmin):
 
 
 def noted(request: HttpRequest, obj: Model, action: str, changed: Iterable[str] = ()) -> None:
-    """An event of the audit trail of the row's tenant, by the signed-in member of the staff."""
-    tenant_id = obj.pk if isinstance(obj, Tenant) else obj.tenant_id  # type: ignore[attr-defined]
+    """An event of the audit trail of the row's tenant, else of the platform, by the signed-in member of the staff."""
+    tenant_id = obj.pk if isinstance(obj, Tenant) else getattr(obj, "tenant_id", PLATFORM)
     with tenant_scope(tenant_id):
-        kind = "key" if obj._meta.model_name == "apikey" else obj._meta.model_name  # noqa: SLF001
+        name = str(obj._meta.model_name)  # noqa: SLF001
+        kind = {"apikey": "key", "platformkey": "platform_key"}.get(name, name)
         audit.record(action, f"staff:{request.user.get_username()}", f"{kind}:{obj.pk}", changed)
 
 

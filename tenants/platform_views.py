@@ -35,10 +35,12 @@ TENANT_ID = OpenApiParameter("tenant_id", UUID, OpenApiParameter.PATH, descripti
 class TenantsView(PlatformView):
     """All tenants."""
 
+    secret_answer = True
+
     @extend_schema(
         operation_id="admin_tenants_list",
         summary="List tenants",
-        description="Newest first.",
+        description="Every customer of the service with its state, share of the workers and limits, newest first.",
         tags=["admin"],
         parameters=pagination.PARAMETERS,
         responses=pagination.page_of(PlatformTenantSerializer, "TenantPage"),
@@ -52,7 +54,11 @@ class TenantsView(PlatformView):
     @extend_schema(
         operation_id="admin_tenants_create",
         summary="Create a tenant",
-        description="With a first key that may do everything, shown this once. 409 for a name in use.",
+        description=(
+            "The tenant and its first key, with all scopes, in one transaction. The key is shown in this answer "
+            "only: send an Idempotency-Key, and a lost answer can be asked for again. 409 `name_taken` for a name"
+            " in use."
+        ),
         tags=["admin"],
         request=PlatformTenantCreateSerializer,
         responses={201: IssuedTenantSerializer},
@@ -68,6 +74,7 @@ class TenantsView(PlatformView):
         except IntegrityError as exc:
             raise ApiError(409, "name_taken", "There is a tenant of this name.", attr="name") from exc
         with tenant_scope(tenant.id):
+            audit.record("tenant.created", str(request.user), f"tenant:{tenant.id}")
             issued = services.key_create([Scope.ADMIN.value], "first key")
         return Response({**PlatformTenantSerializer(tenant).data, "key": issued.secret}, status=201)
 
@@ -78,7 +85,10 @@ class TenantView(PlatformView):
     @extend_schema(
         operation_id="admin_tenants_get",
         summary="Read a tenant",
-        description="Its state and its limits.",
+        description=(
+            "Its state, share of the workers, and limits: those set for it over the defaults; null is no limit. "
+            "Nothing of what it stores."
+        ),
         tags=["admin"],
         parameters=[TENANT_ID],
         responses=PlatformTenantSerializer,
@@ -90,7 +100,10 @@ class TenantView(PlatformView):
     @extend_schema(
         operation_id="admin_tenants_update",
         summary="Change a tenant's limits, state or weight",
-        description="Limits are merged, null unsets one. A suspended tenant's keys are refused with 403.",
+        description=(
+            "Only what is given changes; limits are merged, and null gives one its default back. While a tenant "
+            "is suspended its keys are refused with 403 `tenant_suspended`, and nothing it has is lost."
+        ),
         tags=["admin"],
         parameters=[TENANT_ID],
         request=PlatformTenantChangeSerializer,
@@ -118,20 +131,21 @@ class TenantView(PlatformView):
         operation_id="admin_tenants_delete",
         summary="Delete a tenant and all it has",
         description=(
-            "Every row of every table, with a receipt of counts. It must be suspended first (409 `tenant_active`). "
-            "There is no way back: export it before."
+            "Every row of every table, with a receipt of counts. It must be suspended first (409 "
+            "`tenant_active`). There is no way back: export it before."
         ),
         tags=["admin"],
         parameters=[TENANT_ID],
         responses={200: TenantErasureSerializer, 409: None},
         examples=[examples.ERASED],
     )
-    def delete(self, _request: Request, tenant_id: UUID) -> Response:
+    def delete(self, request: Request, tenant_id: UUID) -> Response:
         _tenant(tenant_id)
         try:
             counts = whole.tenant_delete(tenant_id)
         except ValueError:
             raise ApiError(409, "tenant_active", "Suspend the tenant first.") from None
+        audit.record_of_platform("tenant.deleted", str(request.user), f"tenant:{tenant_id}")
         return Response({"id": tenant_id, "erased_at": timezone.now(), "counts": counts})
 
 
@@ -141,7 +155,10 @@ class TenantExportView(PlatformView):
     @extend_schema(
         operation_id="admin_tenants_export",
         summary="Export a tenant",
-        description="JSON Lines, streamed: `{table, row}` for every row. Keys and secrets are left out.",
+        description=(
+            "JSON Lines, streamed: `{table, row}` for every row of every table, the tenant's own first. Keys and "
+            "secrets are left out. The tenant's audit trail tells of it."
+        ),
         tags=["admin"],
         parameters=[TENANT_ID],
         responses={(200, "application/x-ndjson"): OpenApiTypes.STR},

@@ -17,6 +17,10 @@ from django.db import connections, models, transaction
 
 from compaction_service.routers import current_alias
 
+# Owns the platform's own rows in tables of tenants' rows. No tenant has this id, since theirs hold a time: so no
+# tenant's scope sees them.
+PLATFORM = UUID(int=0)
+
 _tenant: ContextVar[UUID | None] = ContextVar("tenant", default=None)
 
 M = TypeVar("M", bound=models.Model)

@@ -61,18 +61,20 @@ def answer_once(
     mark: bytes,
     work: Callable[[], Response],
     *,
+    owner: UUID | None = None,
     secret: bool = False,
     conversation: Callable[[], UUID | None] = lambda: None,
 ) -> Response:
-    """`work()`, or the stored answer of the request that had this key and mark before. Call it inside a tenant scope.
+    """`work()`, or the stored answer of the request that had this key and mark before, in the transaction at hand.
 
-    `secret`: the answer is stored encrypted. `conversation` is asked after the work for the conversation whose text
-    the answer may hold. 400 for an unusable key, 409 for a key of another request or of one still running.
+    `owner`: whose key it is; unless given, the tenant's in scope. `secret`: the answer is stored encrypted.
+    `conversation` is asked after the work for the conversation whose text the answer may hold. 400 for an unusable
+    key, 409 for a key of another request or of one still running.
     """
     if not (1 <= len(key) <= 255 and key.isascii() and key.isprintable()):
         raise ApiError(400, "invalid", "Must be 1 to 255 printable ASCII characters.", attr="Idempotency-Key")
     now = timezone.now()
-    ids: dict[str, Any] = {"tenant": str(required_tenant()), "key": key, "since": now - KEEP}
+    ids: dict[str, Any] = {"tenant": str(owner or required_tenant()), "key": key, "since": now - KEEP}
     with connections[current_alias.get()].cursor() as cursor:
         cursor.execute(_BEGIN, ids)
         locked, stored_mark, status, headers, body, encrypted = cursor.fetchone()

@@ -25,7 +25,7 @@ from tenants import audit
 from tenants.limits import limits_of
 from tenants.models import Tenant
 from tenants.principal import Principal
-from tenants.scope import platform_scope, tenant_scope
+from tenants.scope import PLATFORM, platform_scope, tenant_scope
 
 WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 METHODS = ("get", "post", "put", "patch", "delete")
@@ -36,6 +36,7 @@ class View(APIView):
 
     http_method_names = [*METHODS, "head"]
     write_parameters: ClassVar[frozenset[str]] = frozenset()  # query parameters of methods that write
+    secret_answer: ClassVar[bool] = False  # answers hold a secret: kept encrypted for repeats
 
     @property
     def default_response_headers(self) -> dict[str, str]:
@@ -48,6 +49,18 @@ class View(APIView):
     def body_limit(self) -> int | None:
         """Bytes a body may have, if fewer than the service allows."""
         return None
+
+    @property
+    def _key(self) -> str | None:
+        return self.request.headers.get("Idempotency-Key") if self.request.method == "POST" else None
+
+    def _once(self) -> Callable[..., Response] | None:
+        """`answer_once` for this request, whose body was read before any transaction; None without a key."""
+        request, key = self.request._request, self._key  # noqa: SLF001
+        if key is None:
+            return None
+        mark = idempotency.fingerprint(request, read_body(request, self.body_limit()))
+        return partial(idempotency.answer_once, key, mark, secret=self.secret_answer)
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
@@ -89,7 +102,6 @@ class TenantView(View):
 
     scopes: ClassVar[dict[str, str]] = {}
     own_transactions: ClassVar[frozenset[str]] = frozenset()
-    secret_answer: ClassVar[bool] = False  # answers hold a secret: kept encrypted for repeats
     throttle_classes = [TenantThrottle]
 
     audited: ClassVar[dict[str, str]] = {}  # method -> what the audit trail calls it
@@ -128,22 +140,14 @@ class TenantView(View):
         """`work()` in a transaction of the tenant; for a POST with an Idempotency-Key once, or its stored answer."""
         if action := self.audited.get(str(self.request.method)):
             work = partial(self._audited, action, work)
-        request, key = self.request._request, self._key  # noqa: SLF001
-        if key is None:
+        if (once := self._once()) is None:
             with self.scope():
                 answer = work()
             if self._rest_of_answer is not None:
                 self._rest_of_answer()
             return answer
-        mark = idempotency.fingerprint(request, read_body(request, self.body_limit()))
         with self.scope():
-            return idempotency.answer_once(
-                key, mark, work, secret=self.secret_answer, conversation=lambda: self.answer_conversation
-            )
-
-    @property
-    def _key(self) -> str | None:
-        return self.request.headers.get("Idempotency-Key") if self.request.method == "POST" else None
+            return once(work, conversation=lambda: self.answer_conversation)
 
     def add_to_answer(self, body: dict[str, Any], made: Callable[[], dict[str, Any]]) -> None:
         """Put what `made` gives into an answer, once its transaction is over: making it holds no row then. With an
@@ -184,7 +188,8 @@ def _field_names(request: Request) -> list[str]:
 
 
 class PlatformView(View):
-    """A view of `/v1/admin`: a platform key or a superuser's session; the handler runs in a `platform_scope`.
+    """A view of `/v1/admin`: a platform key or a superuser's session; the handler runs in a `platform_scope`, which
+    is one transaction. Its stored answers are PLATFORM's.
 
     The middleware has chosen the platform's role by the path, so keys and sessions are looked up under it too.
     """
@@ -193,5 +198,6 @@ class PlatformView(View):
     permission_classes = [IsPlatform]
 
     def call(self, work: Callable[[], Response]) -> Response:
+        once = self._once()
         with platform_scope():
-            return work()
+            return once(work, owner=PLATFORM) if once else work()

@@ -74,7 +74,10 @@ class AdminCompactions(PlatformView):
     @extend_schema(
         operation_id="admin_compactions_list",
         summary="List compactions of all tenants",
-        description="Newest first; ids, outcomes, numbers and times, no texts.",
+        description=(
+            "The log of every tenant, newest first, to see how compaction does as a whole: ids, outcomes, numbers"
+            " and times. Texts are in the admin's pages, where each look is noted in the tenant's audit trail."
+        ),
         tags=["admin"],
         parameters=[*_OF, *selectors.CHOICE_PARAMETERS, *filters.CREATED_PARAMETERS, *PARAMETERS],
         responses=page_of(PlatformCompactionOut, "PlatformCompactionPage"),

@@ -1,15 +1,18 @@
-"""Where a tenant's redaction takes hold: what a pass reads, and what a log entry keeps (semantics 7)."""
+"""Where a tenant's redaction takes hold: what is asked of a compaction, what a pass reads, and what a log entry keeps
+(semantics 7)."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from compaction_service.compactions.models import Compaction
 from compaction_service.compactions.steps import Step
 from compaction_service.engine.redaction import Redactor
 from tenants.selectors import tenant_get
 
-# What clients and policies say of a compaction; all else in an entry is made of what a pass has read.
+# What was said of a compaction, before redaction was turned on maybe; all else in an entry is made of what a pass read.
 _SAID = ("focus", "instructions", "dropped_content", "entities")
 
 
@@ -41,8 +44,22 @@ def redacted(step: Step) -> Step:
     )
 
 
+def asked(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields of a compaction as a request, a model or a policy gives them, without secrets where the tenant wishes it:
+    what is live is stored and shown too."""
+    policy = parameters["policy"]
+    said = {name: text for name in ("focus", "instructions") if (text := parameters.get(name))}
+    of_policy = policy.get("instructions")
+    if not (said or of_policy) or not tenant_get().redaction:
+        return dict(parameters)
+    hidden = Redactor().value
+    return {**parameters, **hidden(said), "policy": {**policy, "instructions": hidden(of_policy)}}
+
+
 def redact(compaction: Compaction) -> None:
     """Take secrets out of what an entry says, where the tenant wishes it."""
-    if any(getattr(compaction, name) for name in _SAID) and tenant_get().redaction:
+    of_policy = compaction.policy.get("instructions")
+    if (of_policy or any(getattr(compaction, name) for name in _SAID)) and tenant_get().redaction:
         for name in _SAID:
             setattr(compaction, name, Redactor().value(getattr(compaction, name)))
+        compaction.policy = {**compaction.policy, "instructions": Redactor().value(of_policy)}

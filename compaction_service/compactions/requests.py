@@ -7,7 +7,7 @@ from typing import Any
 from django.db import transaction
 
 from compaction_service import logs
-from compaction_service.compactions import clock
+from compaction_service.compactions import clock, redacting
 from compaction_service.compactions.models import Compaction, Status, Trigger, Work
 from compaction_service.compactions.plans import Unsaved, plan_for
 from compaction_service.compactions.wakeup import wake
@@ -67,7 +67,8 @@ def start(
     conversation: Conversation, terms: Terms, trigger: Trigger, *, requested_by: str, **fields: Any
 ) -> Compaction:
     """A queued compaction, not yet saved, marked live on the conversation: save both in one transaction (`enqueue`)."""
-    policy = fields.pop("policy", None) or terms.policy.as_dict()
+    fields = redacting.asked({"policy": terms.policy.as_dict(), **fields})
+    policy = fields.pop("policy")
     fields.setdefault("request_id", logs.request_id.get() or "")
     compaction = Compaction(
         id=uuid7(),

@@ -11,7 +11,7 @@ from django.db.models import F, Value
 from django.db.models.functions import Greatest
 
 from compaction_service.api.errors import ApiError
-from compaction_service.compactions import requests
+from compaction_service.compactions import redacting, requests
 from compaction_service.compactions.ending import NotLive, end
 from compaction_service.compactions.models import LIVE, Compaction, Outcome, Review, Status, Trigger, Work
 from compaction_service.compactions.plans import Planned, plan_for
@@ -114,7 +114,7 @@ def join(live_id: uuid.UUID, terms: Terms, asked: Asked) -> Compaction:
     Under the conversation's lock.
     """
     live = compaction_get(live_id)
-    parameters = asked.parameters(terms)
+    parameters = redacting.asked(asked.parameters(terms))
     if live.status == Status.QUEUED:
         Compaction.objects.filter(id=live.id, status=Status.QUEUED).update(strategy=terms.policy.strategy, **parameters)
     else:

@@ -14,6 +14,7 @@ from unfold.widgets import UnfoldAdminSelectWidget
 from compaction_service.registry import services
 from compaction_service.registry.models import Model
 from compaction_service.tokens.families import TOKENIZERS
+from tenants.platform_admin import noted
 from tenants.scope import platform_scope
 
 
@@ -39,13 +40,17 @@ class RegistryModelAdmin(ModelAdmin):  # type: ignore[misc]  # unfold is untyped
             return forms.ChoiceField(choices=choices, widget=UnfoldAdminSelectWidget, help_text=db_field.help_text)
         return super().formfield_for_dbfield(db_field, request, **kwargs)
 
-    def save_model(self, _request: HttpRequest, obj: Model, form: forms.ModelForm[Model], _change: bool) -> None:
+    def save_model(self, request: HttpRequest, obj: Model, form: forms.ModelForm[Model], _change: bool) -> None:
         """Only what the form changed is overridden; an emptied field gets litellm's value back."""
         changed = {name: form.cleaned_data[name] for name in services.FIELDS if name in form.changed_data}
         obj.pk = services.override_set(obj.name, **changed).pk
+        noted(request, obj, "model.changed", changed)
 
     @admin.action(description="Undo overrides of the selected models")
     def clear_overrides(self, request: HttpRequest, queryset: QuerySet[Model]) -> None:
         with platform_scope():  # an action has no transaction of its own
-            cleared = sum(services.override_clear(name) for name in queryset.values_list("name", flat=True))
+            models = list(queryset)
+            cleared = sum(services.override_clear(model.name) for model in models)
+            for model in models:
+                noted(request, model, "model.cleared")
         self.message_user(request, f"{cleared} models follow litellm's list again.")

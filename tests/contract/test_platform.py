@@ -9,10 +9,12 @@ from uuid import uuid4
 import pytest
 from django.test import Client
 
-from tenants import services
-from tenants.scope import platform_scope
+from compaction_service.api.models import IdempotencyKey
+from tenants import keys, services
+from tenants.models import Tenant
+from tenants.scope import PLATFORM, platform_scope
 from tests.conftest import Member
-from tests.contract.document import check_answer, operation
+from tests.contract.document import check_answer, document, operation, operations
 from tests.contract.test_access import _client, _things
 
 JSON = "application/json"
@@ -95,3 +97,63 @@ def test_entry_or_node__of_any_tenant__is_whole_and_the_look_is_told_to_its_tena
     platforms = [one for one in looks if one["actor"].startswith("platform key:")]
     assert [one["target"] for one in platforms] == [f"{kind}:{identifier}"]
     assert platform.get(f"/v1/admin/{plural}/{uuid4()}").status_code == 404
+
+
+def _post(client: Client, path: str, body: Any, key: str) -> Any:
+    return client.post(path, json.dumps(body), content_type=JSON, headers={"Idempotency-Key": key})
+
+
+def test_tenants__first_key_cannot_be_stored__no_tenant_is_left(
+    platform: Client, tenant: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken = keys.prefix_of(tenant.key, keys.TENANT)
+    monkeypatch.setattr("secrets.token_hex", lambda _bytes: taken)  # the prefix is unique, and this one is in use
+    name, key = f"half-{uuid4()}", uuid4().hex
+    assert _post(platform, "/v1/admin/tenants", {"name": name}, key).status_code == 500
+    with platform_scope():
+        assert not Tenant.objects.filter(name=name).exists()
+    monkeypatch.undo()
+    assert _post(platform, "/v1/admin/tenants", {"name": name}, key).status_code == 201
+
+
+def test_tenants__created_twice_with_one_key__are_one_and_the_answer_is_the_same(platform: Client) -> None:
+    body, key = {"name": f"once-{uuid4()}"}, uuid4().hex
+    first, again = (_post(platform, "/v1/admin/tenants", body, key) for _ in range(2))
+    assert (first.status_code, again.status_code, again.content) == (201, 201, first.content)
+    assert again.headers["Idempotency-Replayed"] == "true"
+    assert _client(again.json()["key"]).get("/v1/tenant").status_code == 200
+    other = _post(platform, "/v1/admin/tenants", {"name": f"two-{uuid4()}"}, key)
+    assert (other.status_code, other.json()["errors"][0]["code"]) == (409, "idempotency_conflict")
+    elsewhere = _post(platform, "/v1/admin/models/sync", {}, key)
+    assert (elsewhere.status_code, elsewhere.json()["errors"][0]["code"]) == (409, "idempotency_conflict")
+
+
+def test_idempotency__key_of_the_platform__is_not_a_tenants(platform: Client, tenant: Member) -> None:
+    key = uuid4().hex
+    assert _post(platform, "/v1/admin/models/sync", {}, key).status_code == 200
+    made = _post(_client(tenant.key), "/v1/api-keys", {"scopes": ["read"]}, key)
+    assert (made.status_code, "Idempotency-Replayed" in made.headers) == (201, False)
+
+
+def test_idempotency__answers_with_a_secret__are_stored_encrypted(platform: Client, tenant: Member) -> None:
+    own = _client(tenant.key)
+    key_id = own.get("/v1/api-keys").json()["data"][0]["id"]
+    asked = {
+        "admin_tenants_create": (platform, "/v1/admin/tenants", {"name": f"kept-{uuid4()}"}),
+        "api_keys_create": (own, "/v1/api-keys", {"scopes": ["read"]}),
+        "api_keys_rotate": (own, f"/v1/api-keys/{key_id}/rotate", {}),
+    }
+    assert asked.keys() == {one.id for one in operations() if one.method == "POST" and _shows_a_key(one.body)}
+    for client, path, body in asked.values():
+        key = uuid4().hex
+        secret = _post(client, path, body, key).json()["key"]
+        with platform_scope():
+            owner = PLATFORM if client is platform else tenant.id
+            row = IdempotencyKey.unscoped.get(tenant_id=owner, key=key)
+        assert (row.encrypted, secret in row.body, secret[-43:] in row.body) == (True, False, False), path
+
+
+def _shows_a_key(body: dict[str, Any]) -> bool:
+    answers = [answer["content"][JSON]["schema"] for status, answer in body["responses"].items() if status < "300"]
+    names = [schema.get("$ref", "").rpartition("/")[2] for schema in answers]
+    return any("key" in document()["components"]["schemas"].get(name, {}).get("properties", {}) for name in names)

@@ -4,30 +4,30 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from typing import Any
+from dataclasses import asdict
 
 import pytest
 
 from compaction_service.registry import services
 from compaction_service.registry.models import Model, Source
 from tenants.scope import platform_scope
-from tests.bench.figures import Figure, write
+from tests.bench import figures
 from tests.inprocess import clock, model, models, service  # noqa: F401  (fixtures)
 
-FIGURES = pytest.StashKey[dict[str, Any]]()
+FIGURES = pytest.StashKey[figures.Figures]()
 
 
 @pytest.fixture
-def figure(pytestconfig: pytest.Config) -> Callable[[str, Any], None]:
+def figure(pytestconfig: pytest.Config) -> Callable[[str, figures.Figure], None]:
     """Tells a figure of the run: shown at its end, and kept in `.data/bench.json`."""
-    return lambda name, value: pytestconfig.stash.setdefault(FIGURES, {}).__setitem__(name, value)
+    return pytestconfig.stash.setdefault(FIGURES, {}).__setitem__
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    if figures := config.stash.get(FIGURES, None):
-        for name, value in figures.items():
-            terminalreporter.write_line(f"{name}: {json.dumps(value)}")
-        write({name: Figure(value.pop("value"), "count", "= 0", value) for name, value in figures.items()})
+    if told := config.stash.get(FIGURES, None):
+        for name, figure in told.items():
+            terminalreporter.write_line(f"{name}: {json.dumps(asdict(figure))}")
+        figures.write(told)
 
 
 @pytest.fixture(autouse=True)

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from compaction_service.local.stack import Stack
+from tests.bench.figures import Figure
 from tests.conftest import Member
 from tests.fuzz import world as worlds
 
@@ -60,6 +61,7 @@ def test_document__against_the_running_service__no_check_fails(
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
     failed = sum(map(int, re.findall(r"(\d+) (?:failures?|errors?)\b", done.stdout.rpartition("\n=")[2])))
     cases = re.search(r"(\d+) generated", done.stdout)
-    figure("contract_failures", {"value": failed, "cases": int(cases[1]) if cases else 0, "seed": SEED})
+    told = {"cases": int(cases[1]) if cases else 0, "seed": SEED}
+    figure("contract_failures", Figure(failed, "failures", "0", told))
     assert done.returncode == 0, done.stdout[-12_000:] + done.stderr[-2000:]
     assert (failed, cases is not None) == (0, True)

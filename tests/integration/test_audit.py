@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+from io import StringIO
 from typing import Any
 from uuid import uuid4
 
 from django.contrib.auth.models import User
+from django.core.management import call_command
 from django.test import Client
 
 from compaction_service.conversations import retention
 from tenants import services
-from tenants.scope import platform_scope
+from tenants.models import AuditEvent, Member, PlatformKey
+from tenants.scope import PLATFORM, platform_scope
 from tests.footprint import rows_of
 from tests.inprocess import Service
 
+JSON = "application/json"
 TURN = [{"role": role, "content": "the zebra crossed " * 60} for role in ("user", "assistant")]
 
 
@@ -93,3 +97,74 @@ def test_trail__refused_and_replayed_requests__are_told_once(service: Service) -
     for _ in range(2):
         service.call("POST", "api-keys", {"scopes": ["read"]}, status=201, **{"Idempotency-Key": "k"})
     assert [one[0] for one in _trail(service)] == ["key.created"]
+
+
+def _of_platform(target: str) -> list[Any]:
+    """Oldest first: action, actor, changed."""
+    with platform_scope():
+        found = AuditEvent.unscoped.filter(tenant_id=PLATFORM, target=target).order_by("id")
+        return list(found.values_list("action", "actor", "changed"))
+
+
+def _clients() -> tuple[Client, Client, User]:
+    with platform_scope():
+        root = User.objects.create(username=f"ann-{uuid4()}", is_staff=True, is_superuser=True)
+        key = services.platform_key_create("ops")
+        staff = Client()
+        staff.force_login(root)
+    return Client(headers={"Authorization": f"Bearer {key}"}), staff, root
+
+
+def test_trail__tenant_made_and_deleted__is_told_in_its_own_and_then_in_the_platforms(db: None) -> None:
+    platform, staff, _ = _clients()
+    made = platform.post("/v1/admin/tenants", {"name": f"gone-{uuid4()}"}, content_type=JSON).json()
+    path, of = f"/v1/admin/tenants/{made['id']}", f"tenant:{made['id']}"
+    own = Client(headers={"Authorization": f"Bearer {made['key']}"})
+    first = own.get("/v1/audit").json()["data"][0]
+    assert (first["action"], first["actor"], first["target"]) == ("tenant.created", "platform key:ops", of)
+    assert platform.delete(path).status_code == 409  # refused, and so not told
+    platform.patch(path, {"status": "suspended"}, content_type=JSON)
+    assert platform.delete(path).status_code == 200
+    assert _of_platform(of) == [("tenant.deleted", "platform key:ops", [])]
+    page = staff.get("/admin/tenants/auditevent/").content.decode()
+    assert of in page
+    assert "the platform" in page
+
+
+def test_trail__platform_keys_and_models__are_the_platforms(service: Service) -> None:
+    platform, staff, root = _clients()
+    secret = StringIO()
+    call_command("create_platform_key", "spare", stdout=secret)
+    with platform_scope():
+        key = PlatformKey.objects.get(prefix=secret.getvalue().split("_")[1])
+    staff.post("/admin/tenants/platformkey/", {"action": "revoke", "_selected_action": [str(key.id)]})
+    assert _of_platform(f"platform_key:{key.id}") == [
+        ("platform_key.created", "command:create_platform_key", []),
+        ("platform_key.revoked", f"staff:{root.username}", []),
+    ]
+    name = f"house/model-{uuid4().hex}"
+    platform.patch(f"/v1/admin/models/{name}", {"context_window": 9000}, content_type=JSON)
+    platform.delete(f"/v1/admin/models/{name}")
+    assert _of_platform(f"model:{name}") == [
+        ("model.changed", "platform key:ops", ["context_window"]),
+        ("model.cleared", "platform key:ops", []),
+    ]
+    assert _trail(service) == []
+
+
+def test_trail__members_of_a_tenant__are_told_to_it(service: Service) -> None:
+    _, staff, root = _clients()
+    with platform_scope():
+        user = User.objects.create(username=f"bob-{uuid4()}", is_staff=True)
+    form = {"user": user.pk, "tenant": str(service.tenant_id), "role": "owner"}
+    assert staff.post("/admin/tenants/member/add/", form).status_code == 302
+    with platform_scope():
+        member = Member.unscoped.get(user=user)
+    again = staff.post("/admin/tenants/member/add/", form)  # of one tenant at most
+    assert (again.status_code, "already exists" in again.content.decode()) == (200, True)
+    assert staff.post(f"/admin/tenants/member/{member.id}/delete/", {"post": "yes"}).status_code == 302
+    actor, of = f"staff:{root.username}", f"member:{member.id}"
+    assert _trail(service) == [
+        ("member.changed", actor, of, ["role", "tenant", "user"]),
+        ("member.removed", actor, of, []),
+    ]

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from compaction_service.compactions.models import Compaction, Status
+from tenants.scope import tenant_scope
 from tests.footprint import rows_of
 from tests.inprocess import Service
 from tests.model_server import Control
@@ -79,6 +81,58 @@ def test_redaction__cancelled_before_it_ran__the_focus_is_redacted_in_the_entry(
     asked = service.post(f"{path}/compactions", {"focus": f"ask {MAIL}"}, status=202)
     service.post(f"compactions/{asked['id']}/cancel", status=200)
     assert service.get(f"compactions/{asked['id']}")["focus"] == "ask [redacted: email]"
+
+
+def test_redaction__live_or_to_follow__shows_and_stores_nothing_secret(service: Service) -> None:
+    service.patch("tenant", {"redaction": True})
+    path = service.create(policy={**POLICY, "instructions": f"write to {MAIL}"}, messages=_talk())
+    asked = {"focus": f"ask {MAIL}", "instructions": f"never name {KEY}"}
+    queued = service.post(f"{path}/compactions", asked, status=202)
+    for _ in range(2):  # the first, and one that joins it
+        assert (queued["focus"], queued["instructions"]) == ("ask [redacted: email]", "never name [redacted: api_key]")
+        assert queued["policy"]["instructions"] == "write to [redacted: email]"
+        queued = service.post(f"{path}/compactions", {**asked, "strategy": "hybrid"}, status=202)
+    assert queued["joined"]
+    with tenant_scope(service.tenant_id):
+        Compaction.objects.update(status=Status.RUNNING)
+    service.post(f"{path}/compactions", asked, status=202)  # kept to follow the running one
+    with tenant_scope(service.tenant_id):
+        kept = Compaction.objects.values_list("follow_up", flat=True).get()
+    assert kept is not None
+    assert kept["focus"] == "ask [redacted: email]"
+    assert not any(secret in _log(service) for secret in SECRETS)
+    assert MAIL in service.get(path)["policy"]["instructions"]  # a setting stays as it was made
+    service.post(f"compactions/{queued['id']}/cancel", status=200)
+
+
+def test_redaction__focus_of_the_compact_tool__is_redacted_from_the_start(service: Service) -> None:
+    service.patch("tenant", {"redaction": True})
+    path = service.create(policy=POLICY, tools=[service.get("tools/compact")], messages=_talk())
+    function = {"name": "compact", "arguments": json.dumps({"focus": f"what {MAIL} was told"})}
+    call = {"id": "c9", "type": "function", "function": function}
+    service.append(
+        path, {"role": "user", "content": "Now."}, {"role": "assistant", "content": None, "tool_calls": [call]}
+    )
+    live = service.get(path)["compaction"]["live"]
+    assert service.get(f"compactions/{live}")["focus"] == "what [redacted: email] was told"
+    assert MAIL not in _log(service)
+
+
+def test_redaction__name_of_a_file_or_a_policys_instructions__reach_no_model_and_no_log(
+    service: Service, models: Control, model: str
+) -> None:
+    service.patch("tenant", {"redaction": True})
+    service.summarizer(models, model)
+    file = {"type": "file", "file": {"filename": f"{MAIL}.pdf", "file_data": "data:application/pdf;base64,AAAA"}}
+    talk = [{"role": "user", "content": [file, {"type": "text", "text": "Read it. " * 40}]}, *_talk()[1:]]
+    path = service.create(policy={**POLICY, "instructions": f"never name {KEY}"}, messages=talk)
+    entry = service.compact(path)
+    assert entry["outcome"] == "applied"
+    assert "file [redacted: email]" in json.dumps(models.calls(model))
+    assert entry["policy"]["instructions"] == "never name [redacted: api_key]"
+    for secret in SECRETS:
+        assert secret not in json.dumps(models.calls(model)), secret
+        assert secret not in _log(service), secret
 
 
 def test_redaction__off__nothing_is_taken_out(service: Service, models: Control, model: str) -> None:

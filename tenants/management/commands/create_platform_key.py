@@ -7,7 +7,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from tenants import services
+from tenants import audit, keys, services
+from tenants.models import PlatformKey
 from tenants.scope import platform_scope
 
 
@@ -19,4 +20,7 @@ class Command(BaseCommand):
 
     def handle(self, *_args: Any, **options: Any) -> None:
         with platform_scope():
-            self.stdout.write(services.platform_key_create(options["name"]))
+            secret = services.platform_key_create(options["name"])
+            key = PlatformKey.objects.get(prefix=keys.prefix_of(secret, keys.PLATFORM))
+            audit.record_of_platform("platform_key.created", "command:create_platform_key", f"platform_key:{key.id}")
+        self.stdout.write(secret)

@@ -10,7 +10,7 @@ from django.db import IntegrityError
 from rich.console import Console
 from rich.table import Table
 
-from tenants import services
+from tenants import audit, services
 from tenants.models import Scope
 from tenants.scope import platform_scope, tenant_scope
 
@@ -33,6 +33,7 @@ class Command(BaseCommand):
             with platform_scope():
                 tenant = services.tenant_create(options["name"], limits)
                 with tenant_scope(tenant.id):
+                    audit.record("tenant.created", "command:create_tenant", f"tenant:{tenant.id}")
                     issued = services.key_create(options["scopes"], "first key")
         except services.TenantError as exc:
             raise CommandError(exc.detail) from exc

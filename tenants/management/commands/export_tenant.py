@@ -9,8 +9,9 @@ from uuid import UUID
 from django.core.management.base import BaseCommand, CommandError
 
 from compaction_service.api.renderers import dumps
+from tenants import audit
 from tenants.models import Tenant
-from tenants.scope import platform_scope
+from tenants.scope import platform_scope, tenant_scope
 from tenants.whole import tenant_export
 
 
@@ -25,6 +26,8 @@ class Command(BaseCommand):
             found = Tenant.objects.filter(**_which(options["tenant"])).first()
         if found is None:
             raise CommandError("There is no such tenant.")
+        with platform_scope(), tenant_scope(found.id):
+            audit.record("tenant.exported", "command:export_tenant", f"tenant:{found.id}")
         for line in tenant_export(found.id):
             self.stdout.write(dumps(line).decode())
 

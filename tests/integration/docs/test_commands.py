@@ -7,8 +7,10 @@ without doing that.
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
+import socket
 import subprocess
 import sys
 from io import StringIO
@@ -74,6 +76,19 @@ def test_up__what_it_prints__is_what_the_readme_shows(live: Stack) -> None:
     printed = [line[:12].strip() for line in out.getvalue().splitlines() if line[:3].strip()]
     taken = printed[0] == "Port 8000"  # by another stack of this machine
     assert printed[taken : len(labels) + taken] == labels
+
+
+def test_audit__advisories_out_of_reach__fails_and_says_that_nothing_was_checked() -> None:
+    with socket.socket() as taken:  # bound and not listening: refuses at once, and nobody else gets the port
+        taken.bind(("127.0.0.1", 0))
+        nowhere = f"http://127.0.0.1:{taken.getsockname()[1]}"
+        proxies = dict.fromkeys(("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"), nowhere)
+        env = {**os.environ, **proxies, "NO_PROXY": "", "no_proxy": ""}
+        # As it is: the environment that runs this test is not made anew.
+        argv = ["make", "--assume-old", ".venv/.ready", "audit"]
+        done = subprocess.run(argv, cwd=ROOT, env=env, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode != 0
+    assert "Advisories could not be reached: nothing was checked." in done.stderr
 
 
 def _run(argv: list[str]) -> None:
