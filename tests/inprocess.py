@@ -163,7 +163,6 @@ def clock(monkeypatch: pytest.MonkeyPatch, db: None) -> Clock:
     made = Clock()
     monkeypatch.setattr(queue_clock, "AHEAD", made.ahead)
     made.sets = True
-    monkeypatch.setattr(recounts, "timezone", made)
     # Nobody listens: a wake-up would only reach the worker of the `live` stack.
     monkeypatch.setattr(requests, "wake", lambda: None)
     monkeypatch.setattr(jobs, "wake", lambda: None)
