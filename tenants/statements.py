@@ -87,6 +87,21 @@ class Update(Statement):
             return int(cursor.rowcount)
 
 
+class Delete(Statement):
+    """`delete from ... where tenant_id = <the scope's> and <condition>`."""
+
+    def __init__(self, model: type[models.Model], condition: str) -> None:
+        super().__init__(model)
+        self._condition = condition
+
+    def run(self, *values: Any) -> int:
+        """Delete the rows; how many that was. The database deletes nothing that hangs on them."""
+        sql = f"delete from {self._meta.db_table} where tenant_id = %s and {self._condition}"  # noqa: S608
+        with connections[current_alias.get()].cursor() as cursor:
+            cursor.execute(sql, [required_tenant(), *values])
+            return int(cursor.rowcount)
+
+
 class Insert(Statement):
     """`insert into ... values ...` of whole rows."""
 

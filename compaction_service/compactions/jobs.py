@@ -48,8 +48,9 @@ from compaction_service.llm.retry import RetryPolicy, next_delay
 from compaction_service.usage import budgets
 from compaction_service.usage.services import call_record
 from tenants.models import Tenant
-from tenants.scope import tenant_scope
+from tenants.scope import required_tenant, tenant_scope
 from tenants.selectors import tenant_get
+from tenants.statements import Select
 
 logger = logging.getLogger(__name__)
 
@@ -57,6 +58,19 @@ logger = logging.getLogger(__name__)
 MOST_ATTEMPTS = 5
 # Executions that not even a next model or the extractive summary came of: beginning or ending the job itself fails.
 LAST_ATTEMPT = 2 * MOST_ATTEMPTS
+# Read with every pass.
+_CONVERSATION = Select(
+    Conversation,
+    "id = (select conversation_id from compactions_compaction where tenant_id = %s and id = %s)",
+    ending="for update",
+)
+_CLAIMED = Select(
+    Compaction,
+    "id = %s and status in ('queued', 'running') and exists "
+    "(select from compactions_work where compaction_id = compactions_compaction.id and fence = %s for update)",
+)
+_LIVE_PASS = Select(Pass, "compaction_id = %s and status in ('queued', 'running')")
+_PASS = Select(Pass, "id = %s")
 RETRY_AFTER = timedelta(seconds=1)
 FOREIGN = timedelta(seconds=5)  # until a pass that only a newer version knows is looked at again
 
@@ -138,6 +152,7 @@ def begin(claim: Claim) -> Pass | None:
     """Open the job if it is new, and mark its pass running. None: it has ended."""
     compaction = _locked(claim)
     if compaction is None:
+        _forget(claim)
         return None
     tenant = tenant_get()
     if compaction.status == Status.QUEUED:
@@ -145,7 +160,8 @@ def begin(claim: Claim) -> Pass | None:
         if one is None:
             return None
     else:
-        one = compaction.passes.filter(status__in=(PassStatus.QUEUED, PassStatus.RUNNING)).get()
+        [one] = _LIVE_PASS.rows(compaction.id)
+        one.compaction = compaction
     if one.kind not in PassKind.values:  # written by a newer version: for its workers
         claims.release(claim, delay=FOREIGN)
         return None
@@ -154,6 +170,12 @@ def begin(claim: Claim) -> Pass | None:
         return None
     move(one, PassStatus.RUNNING, started_at=claim.at)
     return one
+
+
+def _forget(claim: Claim) -> None:
+    """Drop the row of a job that has ended; one that another worker has now is its."""
+    if not Compaction.objects.filter(id=claim.compaction_id, status__in=LIVE).exists():
+        Work.objects.filter(pk=claim.compaction_id).delete()
 
 
 def _callable(claim: Claim, compaction: Compaction, one: Pass, tenant: Tenant) -> Pass | None:
@@ -175,19 +197,16 @@ def _callable(claim: Claim, compaction: Compaction, one: Pass, tenant: Tenant) -
 
 
 def _locked(claim: Claim) -> Compaction | None:
-    """The claimed compaction under its conversation's lock, if it is live and the claim is still ours."""
+    """The claimed compaction, its conversation and row locked, if it is live and the claim is still ours."""
     # The conversation first, as everywhere (docs/design.md, Locks): nobody ends or joins the job meanwhile.
-    conversation = (
-        Conversation.objects.select_for_update(of=("self",)).filter(compactions=claim.compaction_id).order_by().first()
-    )
-    compaction = Compaction.objects.filter(id=claim.compaction_id, status__in=LIVE).first()
-    if compaction is None or conversation is None:
-        Work.objects.filter(pk=claim.compaction_id).delete()
+    conversations = _CONVERSATION.rows(required_tenant(), claim.compaction_id)
+    found = _CLAIMED.rows(claim.compaction_id, claim.fence) if conversations else []
+    if not found:
         return None
-    compaction.conversation = conversation  # as it is under its lock
+    [compaction] = found
+    compaction.conversation = conversations[0]  # as it is under its lock
     logs.request_id.set(compaction.request_id or None)  # what is logged of the job from here on carries it
-    mine = Work.objects.filter(pk=claim.compaction_id, fence=claim.fence).exists()
-    return compaction if mine else None
+    return compaction
 
 
 def finish(claim: Claim, step: Step, result: Result, reservation: uuid.UUID | None = None) -> None:
@@ -199,20 +218,14 @@ def finish(claim: Claim, step: Step, result: Result, reservation: uuid.UUID | No
 
 
 def _write(claim: Claim, step: Step, result: Result) -> None:
-    # The conversation first, as everywhere (docs/design.md, Locks); it may have been erased.
-    conversation = Conversation.objects.select_for_update().filter(id=step.conversation_id).first()
-    mine = (
-        conversation is not None
-        and Work.objects.select_for_update().filter(pk=claim.compaction_id, fence=claim.fence).exists()
-    )
-    _record(claim, step, result, late=not mine)
-    if conversation is None or not mine:
+    compaction = _locked(claim)
+    _record(claim, step, result, late=compaction is None)
+    if compaction is None:
         _add_late(step, result)
         logger.info("late result refused", extra={"compaction": str(claim.compaction_id), "pass": step.number})
         return
-    compaction = Compaction.objects.get(id=claim.compaction_id)
-    compaction.conversation = conversation
-    one = Pass.objects.get(id=step.pass_id)
+    [one] = _PASS.rows(step.pass_id)
+    one.compaction = compaction
     _note(claim, one, step, result)
     if result.error is not None:
         _failed(claim, compaction, one, step, result)

@@ -7,7 +7,6 @@ from dataclasses import replace
 from compaction_service.compactions.models import Compaction
 from compaction_service.compactions.steps import Step
 from compaction_service.engine.redaction import Redactor
-from tenants.selectors import tenant_get
 
 # What clients and policies say of a compaction; all else in an entry is made of what a pass has read.
 _SAID = ("focus", "instructions", "dropped_content", "entities")
@@ -42,7 +41,6 @@ def redacted(step: Step) -> Step:
 
 
 def redact(compaction: Compaction) -> None:
-    """Take secrets out of what an entry says, where the tenant wishes it."""
-    if any(getattr(compaction, name) for name in _SAID) and tenant_get().redaction:
-        for name in _SAID:
-            setattr(compaction, name, Redactor().value(getattr(compaction, name)))
+    """Take secrets out of what an entry says, of a tenant that wishes it."""
+    for name in _SAID:
+        setattr(compaction, name, Redactor().value(getattr(compaction, name)))

@@ -27,9 +27,9 @@ _BY_EXTERNAL_ID = (
     Select(Conversation, "external_id = %s"),
     Select(Conversation, "external_id = %s", ending="for update"),
 )
-_SHOWN = "conversation_id = %s and (erased_at is null or body <> '') and "
-_TAIL = _SHOWN + "position > %s"
-_TAIL_AND_CARRIED = _SHOWN + "(position > %s or position = any(%s))"
+SHOWN = "conversation_id = %s and (erased_at is null or body <> '') and "  # `messages_of`, of more conditions
+_TAIL = SHOWN + "position > %s"
+_TAIL_AND_CARRIED = SHOWN + "(position > %s or position = any(%s))"
 
 
 def _shown(names: Sequence[str]) -> tuple[Select[Message], Select[Message]]:
@@ -39,6 +39,7 @@ def _shown(names: Sequence[str]) -> tuple[Select[Message], Select[Message]]:
     )
 
 
+_ACTIVE = Select(Node, "conversation_id = %s and state = 'active'", ending="order by from_position")
 _WITH_BODIES, _WITHOUT_BODIES = _shown(ENTRY_FIELDS), _shown(PLANNING_FIELDS)
 
 
@@ -125,8 +126,7 @@ def exchange_of(conversation: Conversation, position: int) -> list[Entry]:
 
 def active_nodes(conversation: Conversation) -> list[Node]:
     """The chain as the context shows it, oldest first."""
-    found = Node.objects.filter(conversation_id=conversation.id, state="active")
-    return list(found.order_by("from_position"))
+    return _ACTIVE.rows(conversation.id)
 
 
 def summaries_of(nodes: Sequence[Node]) -> tuple[Summary, ...]:

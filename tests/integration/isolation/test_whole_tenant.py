@@ -67,13 +67,13 @@ def test_delete__suspended__is_gone_from_every_table(house: House, burglar: Serv
 
 def test_reencrypt__new_key_first__old_one_is_not_needed_any_more(house: House, settings: Any) -> None:
     with tenant_scope(house.member.id):
-        secret = selectors.summarizer_secret(house.member.id)
+        secret = selectors.summarizer_secret(selectors.tenant_get())
     old, new = settings.ENCRYPTION_KEYS[0], Fernet.generate_key().decode()
     settings.ENCRYPTION_KEYS = [new, *settings.ENCRYPTION_KEYS]
     call_command("reencrypt", stdout=StringIO())
     settings.ENCRYPTION_KEYS = [new]
     with tenant_scope(house.member.id):
-        assert selectors.summarizer_secret(house.member.id) == secret
+        assert selectors.summarizer_secret(selectors.tenant_get()) == secret
     settings.ENCRYPTION_KEYS = [old, new]
     call_command("reencrypt", stdout=StringIO())  # back, for the tests that follow
     assert crypto.decrypt(crypto.encrypt("x")) == "x"
