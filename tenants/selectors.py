@@ -7,16 +7,19 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
-from django.db import connection
+from django.db import connection, connections
 from django.db.models import QuerySet
 
+from compaction_service.routers import current_alias
 from tenants import keys
 from tenants.crypto import decrypt
 from tenants.models import ApiKey, PlatformKey, Tenant
 from tenants.principal import Principal, expand
 from tenants.scope import current_tenant, platform_scope, required_tenant
+from tenants.statements import Select
 
-_BY_ID = "select * from tenants_tenant where id = %s"
+_OWN = Select(Tenant, "true", tenant="id")  # read with every pass
+_KEEP = "select id from tenants_tenant where id = %s for key share"
 _AUTHENTICATE = "select * from tenants_authenticate(%s)"
 # The columns of the function from `tenant_id` on, under the model's names.
 _TENANT_COLUMNS = [
@@ -71,9 +74,21 @@ def _valid(expires_at: datetime | None, revoked_at: datetime | None, now: dateti
 
 def tenant_get(tenant_id: UUID | None = None) -> Tenant:
     """The tenant in scope, or any under the platform role. Raises Tenant.DoesNotExist."""
-    for tenant in Tenant.objects.raw(_BY_ID, [tenant_id or required_tenant()]):  # the ORM takes longer than the query
+    if tenant_id is not None:
+        return Tenant.objects.get(id=tenant_id)
+    for tenant in _OWN.rows():
         return tenant
     raise Tenant.DoesNotExist
+
+
+def tenant_keep() -> bool:
+    """Keep the tenant in scope from being deleted until the transaction ends. False: it is gone.
+
+    For what writes without the lock of one of its conversations: whoever holds that is waited for by a deletion.
+    """
+    with connections[current_alias.get()].cursor() as cursor:
+        cursor.execute(_KEEP, [required_tenant()])
+        return cursor.fetchone() is not None
 
 
 def tenant_list() -> QuerySet[Tenant]:

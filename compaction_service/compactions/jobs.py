@@ -49,7 +49,7 @@ from compaction_service.usage import budgets
 from compaction_service.usage.services import call_record
 from tenants.models import Tenant
 from tenants.scope import required_tenant, tenant_scope
-from tenants.selectors import tenant_get
+from tenants.selectors import tenant_get, tenant_keep
 from tenants.statements import Select
 
 logger = logging.getLogger(__name__)
@@ -199,26 +199,35 @@ def _callable(claim: Claim, compaction: Compaction, one: Pass, tenant: Tenant) -
 def _locked(claim: Claim) -> Compaction | None:
     """The claimed compaction, its conversation and row locked, if it is live and the claim is still ours."""
     # The conversation first, as everywhere (docs/design.md, Locks): nobody ends or joins the job meanwhile.
-    conversations = _CONVERSATION.rows(required_tenant(), claim.compaction_id)
-    found = _CLAIMED.rows(claim.compaction_id, claim.fence) if conversations else []
-    if not found:
-        return None
-    [compaction] = found
-    compaction.conversation = conversations[0]  # as it is under its lock
-    logs.request_id.set(compaction.request_id or None)  # what is logged of the job from here on carries it
-    return compaction
+    conversation = _conversation(claim)
+    return None if conversation is None else _claimed(claim, conversation)
+
+
+def _conversation(claim: Claim) -> Conversation | None:
+    """The conversation of a claim, locked; None: it was erased."""
+    return next(iter(_CONVERSATION.rows(required_tenant(), claim.compaction_id)), None)
+
+
+def _claimed(claim: Claim, conversation: Conversation) -> Compaction | None:
+    for compaction in _CLAIMED.rows(claim.compaction_id, claim.fence):
+        compaction.conversation = conversation  # as it is under its lock
+        logs.request_id.set(compaction.request_id or None)  # what is logged of the job from here on carries it
+        return compaction
+    return None
 
 
 def finish(claim: Claim, step: Step, result: Result, reservation: uuid.UUID | None = None) -> None:
     """Write what a pass came to, if the claim is still ours, and queue what follows in the same transaction."""
-    _write(claim, step, result)
+    conversation = _conversation(claim)
+    if conversation is None and not tenant_keep():
+        return  # deleted with all it had: nothing may name it any more
+    _write(claim, step, result, None if conversation is None else _claimed(claim, conversation))
     if step.model is not None and result.called:
         breakers.note(step.model.breaker, step.model.name, outcome_of(result.error), claim.now())
         budgets.settle(reservation, result.spent.cost)
 
 
-def _write(claim: Claim, step: Step, result: Result) -> None:
-    compaction = _locked(claim)
+def _write(claim: Claim, step: Step, result: Result, compaction: Compaction | None) -> None:
     _record(claim, step, result, late=compaction is None)
     if compaction is None:
         _add_late(step, result)
