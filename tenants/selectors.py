@@ -7,15 +7,19 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
-from django.db import connection
+from django.db import connection, connections
 from django.db.models import QuerySet
 
+from compaction_service.routers import current_alias
 from tenants import keys
 from tenants.crypto import decrypt
 from tenants.models import ApiKey, PlatformKey, Tenant
 from tenants.principal import Principal, expand
 from tenants.scope import current_tenant, platform_scope, required_tenant
+from tenants.statements import Select
 
+_OWN = Select(Tenant, "true", tenant="id")  # read with every pass
+_KEEP = "select id from tenants_tenant where id = %s for key share"
 _AUTHENTICATE = "select * from tenants_authenticate(%s)"
 # The columns of the function from `tenant_id` on, under the model's names.
 _TENANT_COLUMNS = [
@@ -70,7 +74,21 @@ def _valid(expires_at: datetime | None, revoked_at: datetime | None, now: dateti
 
 def tenant_get(tenant_id: UUID | None = None) -> Tenant:
     """The tenant in scope, or any under the platform role. Raises Tenant.DoesNotExist."""
-    return Tenant.objects.get(id=tenant_id or required_tenant())
+    if tenant_id is not None:
+        return Tenant.objects.get(id=tenant_id)
+    for tenant in _OWN.rows():
+        return tenant
+    raise Tenant.DoesNotExist
+
+
+def tenant_keep() -> bool:
+    """Keep the tenant in scope from being deleted until the transaction ends. False: it is gone.
+
+    For what writes without the lock of one of its conversations: whoever holds that is waited for by a deletion.
+    """
+    with connections[current_alias.get()].cursor() as cursor:
+        cursor.execute(_KEEP, [required_tenant()])
+        return cursor.fetchone() is not None
 
 
 def tenant_list() -> QuerySet[Tenant]:
@@ -83,12 +101,11 @@ def key_list() -> QuerySet[ApiKey]:
     return ApiKey.objects.filter(revoked_at=None)
 
 
-def summarizer_secret(tenant_id: UUID) -> str | None:
+def summarizer_secret(tenant: Tenant) -> str | None:
     """The provider's API key of the tenant in scope, decrypted, for the one call that needs it; None without one.
 
     The tenant must be the one in scope, so that no code path can send one tenant's key with another's text.
     """
-    if current_tenant() != tenant_id:
+    if current_tenant() != tenant.id:
         raise ValueError("Not the tenant in scope.")
-    token = Tenant.objects.values_list("summarizer_key", flat=True).get(id=tenant_id)
-    return decrypt(token) if token else None
+    return decrypt(tenant.summarizer_key) if tenant.summarizer_key else None

@@ -15,7 +15,7 @@ from django.db import connections, models
 from compaction_service.routers import current_alias
 from tenants.scope import TenantModel, WrongScope, required_tenant
 
-M = TypeVar("M", bound=TenantModel)
+M = TypeVar("M", bound=models.Model)
 
 
 class Statement:
@@ -38,17 +38,25 @@ class Statement:
 
 
 class Select(Statement, Generic[M]):
-    """`select <names> ... where tenant_id = <the scope's> and <condition> <ending>`."""
+    """`select <names> ... where tenant_id = <the scope's> and <condition> <ending>`. `tenant`: its column's name."""
 
-    def __init__(self, model: type[M], condition: str, *, ending: str = "", names: Sequence[str] = ()) -> None:
+    def __init__(
+        self, model: type[M], condition: str, *, ending: str = "", names: Sequence[str] = (), tenant: str = "tenant_id"
+    ) -> None:
         super().__init__(model, names)
-        self._model, self._condition, self._ending = model, condition, ending
+        self._model, self._condition, self._ending, self._tenant = model, condition, ending, tenant
 
     @cached_property
     def sql(self) -> str:
         columns = ", ".join(f'"{field.column}"' for field in self.fields)
         table = self._meta.db_table
-        return f"select {columns} from {table} where tenant_id = %s and {self._condition} {self._ending}"  # noqa: S608
+        return f"select {columns} from {table} where {self._tenant} = %s and {self._condition} {self._ending}"  # noqa: S608
+
+    @cached_property
+    def _converters(self) -> list[tuple[int, Any]]:
+        """By column; the same for all connections: they are of one kind of database."""
+        connection = connections[current_alias.get()]
+        return [(at, one) for at, field in enumerate(self.fields) for one in field.get_db_converters(connection)]
 
     def tuples(self, *values: Any) -> list[list[Any]]:
         """The values of the rows found, in the order of the names. `values`: of the condition's placeholders."""
@@ -56,10 +64,9 @@ class Select(Statement, Generic[M]):
         with connection.cursor() as cursor:
             cursor.execute(self.sql, [required_tenant(), *values])
             found = [list(row) for row in cursor.fetchall()]
-        for index, field in enumerate(self.fields):
-            for convert in field.get_db_converters(connection):
-                for row in found:
-                    row[index] = convert(row[index], None, connection)
+        for index, convert in self._converters:
+            for row in found:
+                row[index] = convert(row[index], None, connection)
         return found
 
     def rows(self, *values: Any) -> list[M]:
@@ -84,6 +91,21 @@ class Update(Statement):
         """Write the names' values of `row` where the condition holds for `values`; how many rows that was."""
         with connections[current_alias.get()].cursor() as cursor:
             cursor.execute(self.sql, [*self.values_of(row), required_tenant(), *values])
+            return int(cursor.rowcount)
+
+
+class Delete(Statement):
+    """`delete from ... where tenant_id = <the scope's> and <condition>`."""
+
+    def __init__(self, model: type[models.Model], condition: str) -> None:
+        super().__init__(model)
+        self._condition = condition
+
+    def run(self, *values: Any) -> int:
+        """Delete the rows; how many that was. The database deletes nothing that hangs on them."""
+        sql = f"delete from {self._meta.db_table} where tenant_id = %s and {self._condition}"  # noqa: S608
+        with connections[current_alias.get()].cursor() as cursor:
+            cursor.execute(sql, [required_tenant(), *values])
             return int(cursor.rowcount)
 
 

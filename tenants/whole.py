@@ -14,6 +14,7 @@ from tenants.rls import quoted
 from tenants.scope import platform_scope
 
 BATCH = 500
+_FIRST = "conversations_conversation"  # of what is deleted
 # Not given out: answers kept for repeats say nothing new, and directories of work are gone in a moment.
 _SKIPPED = frozenset({"api_idempotency", "compactions_work", "conversations_recount"})
 
@@ -61,14 +62,15 @@ def tenant_delete(tenant_id: UUID) -> dict[str, int]:
     """Deletes every row of the tenant in one transaction; how many by table. Nothing names it afterwards.
 
     `ValueError` for a tenant that is not suspended: its keys must be refused before its rows go. The foreign keys
-    between its tables are looked at when the transaction ends, so the order of the tables is free.
+    between its tables are looked at when the transaction ends, so the order of the tables is free, save that
+    conversations go first: a job that holds one is waited for, and after that none finds any to write for.
     """
     tenant = Tenant.objects.select_for_update().get(id=tenant_id)
     if tenant.status != Tenant.Status.SUSPENDED:
         raise ValueError("not suspended")
     counts = {}
     with connections["platform"].cursor() as cursor:
-        for model in tenant_models():
+        for model in sorted(tenant_models(), key=lambda one: one._meta.db_table != _FIRST):  # noqa: SLF001
             table = model._meta.db_table  # noqa: SLF001
             cursor.execute(f"delete from {quoted(table)} where tenant_id = %s", [tenant_id])  # noqa: S608 -- our own names
             counts[table] = cursor.rowcount

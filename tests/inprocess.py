@@ -18,7 +18,7 @@ from django.db import connections
 from django.test import Client
 from django.utils import timezone
 
-from compaction_service.compactions import claims, jobs, requests
+from compaction_service.compactions import claims, following, jobs, requests
 from compaction_service.compactions import clock as queue_clock
 from compaction_service.compactions.leases import Claim
 from compaction_service.compactions.models import Compaction, Work
@@ -163,10 +163,10 @@ def clock(monkeypatch: pytest.MonkeyPatch, db: None) -> Clock:
     made = Clock()
     monkeypatch.setattr(queue_clock, "AHEAD", made.ahead)
     made.sets = True
-    monkeypatch.setattr(recounts, "timezone", made)
     # Nobody listens: a wake-up would only reach the worker of the `live` stack.
     monkeypatch.setattr(requests, "wake", lambda: None)
-    monkeypatch.setattr(jobs, "wake", lambda: None)
+    for sender in (jobs, following):
+        monkeypatch.setattr(sender, "wake", lambda: None)
     monkeypatch.setattr(recounts, "wake", lambda **_: None)
     return made
 

@@ -13,6 +13,9 @@ from compaction_service.compactions.models import Breaker
 from compaction_service.llm.breaker import BreakerState, Outcome, decide, record
 from tenants.models import Tenant
 from tenants.scope import required_tenant
+from tenants.statements import Delete, Select
+
+_READ, _CLOSE = Select(Breaker, "key = %s"), Delete(Breaker, "key = %s")  # of every call
 
 FORGET = timedelta(days=1)  # a breaker that nobody called for so long: of a model or settings no longer in use
 
@@ -28,9 +31,10 @@ def key_of(model: str, tenant: Tenant) -> bytes:
 
 def allows(model: str, tenant: Tenant, now: datetime) -> bool:
     """Whether the model may be called. One caller of many is let through to probe a broken one."""
-    row = Breaker.objects.filter(key=key_of(model, tenant)).first()
-    if row is None:
+    rows = _READ.rows(key_of(model, tenant))
+    if not rows:
         return True
+    row = rows[0]
     decision = decide(_state(row), now.timestamp())
     if decision == "probe":  # one at a time: looked at again under the row's lock
         locked = Breaker.objects.select_for_update().filter(pk=row.pk).first()
@@ -45,7 +49,7 @@ def allows(model: str, tenant: Tenant, now: datetime) -> bool:
 def note(key: bytes, model: str, outcome: Outcome, now: datetime) -> None:
     """Record what a call came to."""
     if outcome in ("success", "unrelated"):
-        Breaker.objects.filter(key=key).delete()
+        _CLOSE.run(key)
         return
     Breaker.objects.bulk_create(
         [Breaker(tenant_id=required_tenant(), key=key, model=model, changed_at=now)], ignore_conflicts=True

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from django.utils import timezone
+
 from compaction_service.compactions.models import Compaction, Method, NodeState, Summary
 from compaction_service.compactions.steps import Final
 from compaction_service.conversations.terms import Terms
@@ -17,6 +19,9 @@ from compaction_service.engine.strategies import Link, Merge, next_merge, rolls
 from compaction_service.engine.summary import notes
 from compaction_service.engine.summary.notes import Note
 from compaction_service.ids import uuid7
+from tenants.statements import Insert
+
+_INSERT = Insert(Summary)
 
 
 @dataclass(frozen=True)
@@ -165,15 +170,14 @@ def write(compaction: Compaction, chain: Chain, nodes: Sequence[Summary]) -> Non
             node.retired_by = compaction
             node.save(update_fields=["state", "retired_by"])
     new = [draft for draft in (*chain.links, *chain.merged) if draft.new]
-    for draft in sorted(new, key=lambda one: -one.level):  # a parent before its parts
-        _create(compaction, draft, shown=draft.id in shown, parent=parent_of.get(draft.id))
+    _INSERT.run([_row(compaction, one, shown=one.id in shown, parent=parent_of.get(one.id)) for one in new])
     for node in nodes:
         if str(node.id) in parent_of:
             Summary.objects.filter(id=node.id).update(parent_id=parent_of[str(node.id)])
 
 
-def _create(compaction: Compaction, draft: Draft, *, shown: bool, parent: str | None) -> None:
-    Summary.objects.create(
+def _row(compaction: Compaction, draft: Draft, *, shown: bool, parent: str | None) -> Summary:
+    return Summary(
         id=draft.id,
         tenant_id=compaction.tenant_id,
         conversation_id=compaction.conversation_id,
@@ -192,4 +196,5 @@ def _create(compaction: Compaction, draft: Draft, *, shown: bool, parent: str | 
         entities=list(draft.entities),
         parent_id=parent,
         state=NodeState.ACTIVE if shown else NodeState.MERGED,
+        created_at=timezone.now(),
     )

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db.models import Count, Sum
 from django.utils import timezone
 
-from compaction_service.compactions import entries, metrics, requests
-from compaction_service.compactions.models import LIVE, Compaction, Outcome, PassStatus, Status, Trigger, Work
+from compaction_service.compactions import entries, metrics, requests, states
+from compaction_service.compactions.models import Compaction, Outcome, Pass, PassStatus, Status, Trigger, Work
 from compaction_service.conversations import near_limit
 from compaction_service.conversations.models import CompactionState, Conversation
 from compaction_service.conversations.state import commit
 from compaction_service.conversations.terms import Terms, terms_of
 from compaction_service.engine.admit import Ledger
 from compaction_service.engine.policy import Policy
-from compaction_service.usage.models import Call
+from compaction_service.usage.selectors import spent_on
 from compaction_service.usage.services import compaction_record
 from tenants.scope import required_tenant
 from tenants.selectors import tenant_get
+from tenants.statements import Delete, Update
 
 STATUS_OF = {
     Outcome.APPLIED: Status.SUCCEEDED,
@@ -35,6 +35,9 @@ AT_ONCE = (Outcome.APPLIED, Outcome.STALE)
 
 DEFAULT_RETENTION = Policy().log_retention
 
+_PASSES = Update(Pass, ("status", "error"), "compaction_id = %s and status in ('queued', 'running')")
+_WORK = Delete(Work, "compaction_id = %s")
+
 
 class NotLive(Exception):  # noqa: N818 -- it says what is so
     """The compaction had ended already: nothing was changed."""
@@ -50,28 +53,19 @@ def end(
     """
     compaction.status, compaction.outcome, compaction.reason = STATUS_OF[outcome], outcome, reason
     compaction.finished_at = timezone.now()
-    # The index is by conversation; by compaction alone every call of the tenant would be looked at.
-    spent = Call.objects.filter(conversation_id=conversation.id, compaction_id=compaction.id).aggregate(
-        calls=Count("id"), tokens_in=Sum("tokens_in"), tokens_out=Sum("tokens_out"), cost=Sum("cost")
-    )
-    compaction.llm_tokens_in = spent["tokens_in"] or 0
-    compaction.llm_tokens_out = spent["tokens_out"] or 0
-    compaction.cost = spent["cost"] or 0
-    if not Compaction.objects.filter(id=compaction.id, status__in=LIVE).update(
-        status=compaction.status, **_final(compaction)
-    ):
-        raise NotLive
+    spent = spent_on(conversation.id, compaction.id)
+    compaction.llm_tokens_in, compaction.llm_tokens_out, compaction.cost = spent
     for drafts in ("chain", "ledger"):  # texts: what was applied has its rows
         compaction.work.pop(drafts, None)
     follow_up, compaction.follow_up = compaction.follow_up, None
     retention = compaction.policy.get("log_retention", DEFAULT_RETENTION)
-    entries.withhold(compaction)
-    compaction.save()
-    compaction.passes.filter(status__in=(PassStatus.QUEUED, PassStatus.RUNNING)).update(
-        status=PassStatus.FAILED, error=outcome
-    )
+    tenant = tenant_get()
+    entries.withhold(compaction, tenant)
+    if not states.end(compaction):
+        raise NotLive
+    _PASSES.run(Pass(status=PassStatus.FAILED, error=outcome), compaction.id)
     entries.retain(conversation.id, retention)
-    Work.objects.filter(pk=compaction.id).delete()
+    _WORK.run(compaction.id)
     saved = (compaction.tokens_in or 0) - (compaction.tokens_out or 0) if outcome == Outcome.APPLIED else 0
     compaction_record(
         tenant_id=required_tenant(),
@@ -86,7 +80,7 @@ def end(
     conversation.compaction_live = None
     conversation.compaction_last = compaction.id
     if follow:
-        current = terms_of(conversation, tenant_get().policy)
+        current = terms_of(conversation, tenant.policy)
         conversation.retry_from_tokens = None if outcome in AT_ONCE else requests.retry_gate(conversation, current)
         follower = _next(follow_up, conversation, current)
         crossing = near_limit.note(conversation, current)
@@ -100,11 +94,6 @@ def end(
         near_limit.announce(conversation)
     if follower is not None:
         requests.enqueue(follower)
-
-
-def _final(compaction: Compaction) -> dict[str, object]:
-    """The columns the status constraint looks at together."""
-    return {"outcome": compaction.outcome, "finished_at": compaction.finished_at}
 
 
 def _next(follow_up: dict[str, Any] | None, conversation: Conversation, terms: Terms) -> Compaction | None:

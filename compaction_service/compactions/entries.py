@@ -7,6 +7,8 @@ from typing import Any
 
 from compaction_service.compactions.models import Compaction, Pass
 from compaction_service.compactions.redacting import redact
+from tenants.models import Tenant
+from tenants.statements import Select
 
 # All texts of an entry. The chain's nodes keep theirs: they are what contexts are made of.
 _TEXTS: dict[str, Any] = {
@@ -41,13 +43,22 @@ _TOLD: dict[str, Any] = {
 }
 
 
-def withhold(compaction: Compaction) -> None:
+_WITH_TEXTS = Select(
+    Compaction,
+    "conversation_id = %s and keeps_texts and finished_at is not null",
+    ending="order by id desc offset %s",
+    names=("id",),
+)
+
+
+def withhold(compaction: Compaction, tenant: Tenant) -> None:
     """Take out of an entry that is about to be saved what its transparency leaves out: that is never stored.
 
     The transparency is that of the policy it ran under. Outputs of passes are drafts; only `full` keeps them, and under
     `silent` the passes go too.
     """
-    redact(compaction)
+    if tenant.redaction:
+        redact(compaction)
     transparency = compaction.policy.get("transparency", "full")
     if transparency == "full":
         return
@@ -66,8 +77,7 @@ def retain(conversation_id: uuid.UUID, most: int) -> None:
 
     Entries of live compactions are no entries yet. Under the conversation's lock: nobody else erases or adds.
     """
-    kept = Compaction.objects.filter(conversation_id=conversation_id, keeps_texts=True, finished_at__isnull=False)
-    older = list(kept.order_by("-id").values_list("id", flat=True)[most:])
+    older = [row[0] for row in _WITH_TEXTS.tuples(conversation_id, most)]
     if older:
         Compaction.objects.filter(id__in=older).update(**_TEXTS, keeps_texts=False)
         Pass.objects.filter(compaction_id__in=older).exclude(output="").update(output="")

@@ -10,13 +10,13 @@ from django.db.models import Sum
 
 from compaction_service.compactions import breakers
 from compaction_service.compactions.chains import Chain, content, parts_of
-from compaction_service.compactions.models import Compaction, Pass, PassKind, PassStatus, Summary
+from compaction_service.compactions.models import Compaction, Pass, PassKind, Summary
 from compaction_service.compactions.redacting import redacted
 from compaction_service.compactions.spans import span_messages, span_rows
 from compaction_service.compactions.starting import job_terms
 from compaction_service.compactions.steps import Model, Step
 from compaction_service.conversations.models import Conversation
-from compaction_service.conversations.selectors import messages_of
+from compaction_service.conversations.selectors import active_nodes, messages_of
 from compaction_service.conversations.terms import Terms
 from compaction_service.engine import formats
 from compaction_service.engine.strategies import merge_target, rolls, takes_notes
@@ -28,6 +28,9 @@ from compaction_service.registry.specs import UNKNOWN_SUMMARIZER_WINDOW
 from tenants.limits import limits_of
 from tenants.models import Tenant
 from tenants.selectors import summarizer_secret, tenant_get
+from tenants.statements import Select
+
+_DONE = Select(Pass, "compaction_id = %s and status = 'succeeded'", ending="order by number")
 
 UNKNOWN_MAX_OUTPUT = 8192  # tokens asked of a model whose longest answer nobody knows
 AT_ONCE = 2  # windows of the summariser that are read of the database for one chunk
@@ -35,16 +38,13 @@ TAIL_MESSAGES = 12  # newest kept messages looked at for the tail's end; it hold
 
 
 def step_of(one: Pass) -> Step | None:
-    """The step of a pass that is about to run; None if its conversation was erased in this moment."""
-    compaction = Compaction.objects.filter(id=one.compaction_id).select_related("conversation").first()
-    if compaction is None:
-        return None
-    conversation = compaction.conversation
+    """The step of a pass that was begun, with its compaction in hand; None if the span was erased in this moment."""
+    compaction, conversation = one.compaction, one.compaction.conversation
     terms = job_terms(conversation, compaction)
     fmt = formats.get(conversation.format)
     first, last = compaction.span.first, compaction.span.last
     merging = _merging(compaction, terms)
-    done = list(compaction.passes.filter(status=PassStatus.SUCCEEDED).order_by("number"))
+    done = _DONE.rows(compaction.id) if one.number > 1 else []
     work = compaction.work
     kind = PassKind(one.kind)
     tenant = tenant_get()
@@ -56,6 +56,8 @@ def step_of(one: Pass) -> Step | None:
             end, unread_tokens = _reach(conversation, start, last, AT_ONCE * model.window)
     whole = end == last
     span = () if merging else span_messages(fmt, span_rows(conversation.id, first if whole else start, end))
+    if not merging and not span:
+        return None
     bound = max(1, terms.raw(work["bound"]))
     nodes = () if merging else _replaced(compaction)
     ledger = merging.ledger if merging else _ledger(compaction, nodes)
@@ -151,8 +153,7 @@ def _replaced(compaction: Compaction) -> Sequence[Summary]:
     """The nodes that the new one will replace, oldest first."""
     if not rolls(compaction.strategy):
         return ()
-    nodes = Summary.objects.filter(conversation_id=compaction.conversation_id, state="active")
-    return list(nodes.order_by("from_position"))
+    return active_nodes(compaction.conversation)
 
 
 def _notes_of(nodes: Sequence[Summary]) -> tuple[Note, ...]:
@@ -201,7 +202,7 @@ def _model(name: str, tenant: Tenant) -> Model:
         max_output=spec.max_output or UNKNOWN_MAX_OUTPUT,
         spec=spec,
         api_base=given.get("api_base"),
-        api_key=summarizer_secret(tenant.id),
+        api_key=summarizer_secret(tenant),
         extra_headers=given.get("extra_headers"),
         allow_local=settings.ALLOW_LOCAL_MODEL_URLS,
         breaker=breakers.key_of(name, tenant),

@@ -9,17 +9,26 @@ from typing import Any
 from compaction_service.compactions.models import Summary as Node
 from compaction_service.conversations.models import Conversation, Message
 from compaction_service.conversations.rows import ENTRY_FIELDS, entry_of
-from compaction_service.conversations.selectors import messages_of
+from compaction_service.conversations.selectors import SHOWN
 from compaction_service.engine.exchanges import group
 from compaction_service.engine.formats.base import Format
 from compaction_service.engine.summary.span import SpanMessage
 from compaction_service.engine.types import Entry
+from tenants.statements import Select
+
+_ROW = (*ENTRY_FIELDS, "occurred_at", "created_at")
+_ROWS = Select(Message, SHOWN + "position between %s and %s", ending="order by position", names=_ROW)
+_HASHED = Select(
+    Message,
+    "conversation_id = %s and position > %s and position <= %s",
+    ending="order by position",
+    names=("position", "digest", "pinned", "abandoned", "erased_at"),
+)
 
 
 def span_rows(conversation_id: Any, first: int, last: int) -> list[dict[str, Any]]:
     """The stored messages of a span, in order, with bodies and times."""
-    found = messages_of(conversation_id).filter(position__gte=first, position__lte=last)
-    return list(found.order_by("position").values(*ENTRY_FIELDS, "occurred_at", "created_at"))
+    return [dict(zip(_ROW, row, strict=True)) for row in _ROWS.tuples(conversation_id, first, last)]
 
 
 def span_messages(fmt: Format, rows: Sequence[dict[str, Any]]) -> tuple[SpanMessage, ...]:
@@ -51,13 +60,7 @@ def input_hash(conversation: Conversation, nodes: Sequence[Node], last: int) -> 
 
     Computed when the job starts and again when it applies; a difference makes the outcome `stale` (semantics 11).
     """
-    rows = (
-        Message.objects.filter(
-            conversation_id=conversation.id, position__gt=conversation.covered_to, position__lte=last
-        )
-        .order_by("position")
-        .values_list("position", "digest", "pinned", "abandoned", "erased_at")
-    )
+    rows = _HASHED.tuples(conversation.id, conversation.covered_to, last)
     state = hashlib.sha256(repr((conversation.covered_to, conversation.carried)).encode())
     for node in nodes:
         state.update(node.id.bytes)

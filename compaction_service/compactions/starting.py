@@ -17,6 +17,11 @@ from compaction_service.conversations.terms import Terms, breakdown, capped, ter
 from compaction_service.engine.policy import Policy
 from compaction_service.engine.strategies import rolls, takes_notes
 from tenants.models import Tenant
+from tenants.statements import Insert, Select, Update
+
+_TURNS = Select(Message, "conversation_id = %s and position = any(%s)", names=("position", "turn"))
+_STATE = Update(Conversation, ("compaction_state", "revision"), "id = %s")
+_PASS = Insert(Pass)
 
 NO_MODEL = "no_model"  # why a summary is extractive, or why there is none (semantics 7, Fallback)
 
@@ -57,9 +62,8 @@ def open_job(compaction: Compaction, tenant: Tenant, *, opened: float) -> Pass |
     compaction.work["opened"] = opened
     _write_plan(compaction, conversation, terms, planned, models)
     conversation.compaction_state = CompactionState.RUNNING
-    Conversation.objects.filter(id=conversation.id).update(
-        compaction_state=conversation.compaction_state, revision=conversation.revision + 1
-    )
+    conversation.revision += 1
+    _STATE.run(conversation, conversation.id)
     return queue_pass(compaction, number=1, kind=first_kind(compaction))
 
 
@@ -84,9 +88,7 @@ def _write_plan(
 ) -> None:
     plan = planned.plan
     ends = (plan.covered[0], plan.covered[-1])
-    found = Message.objects.filter(conversation_id=conversation.id, position__in=ends)
-    turns = dict(found.values_list("position", "turn"))
-    begin(compaction)
+    turns = dict(_TURNS.tuples(conversation.id, list(ends)))
     compaction.from_position, compaction.to_position = plan.from_position, plan.to_position
     compaction.from_turn, compaction.to_turn = turns[ends[0]], turns[ends[1]]
     compaction.carried = list(plan.carried)
@@ -104,7 +106,7 @@ def _write_plan(
         "chunk": 0,
         "chunk_tokens": None,
     }
-    compaction.save()
+    begin(compaction)
 
 
 def models_of(policy: Policy, tenant: Tenant) -> list[str]:
@@ -119,10 +121,12 @@ def queue_pass(compaction: Compaction, *, number: int, **fields: Any) -> Pass:
     """The next pass: by the first model left, else extractive."""
     models = compaction.work["models"]
     fields.setdefault("method", Method.LLM if models else Method.EXTRACTIVE)
-    return Pass.objects.create(
+    one = Pass(
         tenant_id=compaction.tenant_id,
         compaction=compaction,
         number=number,
         model=models[0] if models else "",
         **fields,
     )
+    _PASS.run([one])
+    return one

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from compaction_service.compactions.models import Compaction, Pass, PassStatus, Status
+from tenants.statements import Update
 
 PASS: Mapping[PassStatus, frozenset[PassStatus]] = {
     PassStatus.QUEUED: frozenset({PassStatus.RUNNING, PassStatus.FAILED}),
@@ -24,6 +25,16 @@ _WRITTEN = (
     "kind", "from_position", "to_position", "piece", "output", "tokens_in", "tokens_out", "cost", "error", "attempts",
     "first_attempt_at", "started_at", "duration_ms",
 )  # fmt: skip
+# What a job writes of its compaction: all but what names it and what a reviewer may say meanwhile.
+_ENTRY = tuple(
+    field.name
+    for field in Compaction._meta.concrete_fields  # noqa: SLF001  (Django's documented interface)
+    if field.name not in {"id", "tenant", "conversation", "created_at", "review", "reverted_at"}
+)
+# Written with every job.
+_BEGIN = Update(Compaction, _ENTRY, "id = %s and status = 'queued'")
+_END = Update(Compaction, _ENTRY, "id = %s and status in ('queued', 'running')")
+_MOVE = Update(Pass, ("status", *_WRITTEN), "id = %s and status = %s")
 
 
 class NotAllowed(Exception):  # noqa: N818 -- it says what is so
@@ -35,10 +46,15 @@ class Beaten(Exception):  # noqa: N818
 
 
 def begin(compaction: Compaction) -> None:
-    """Queued -> running. Raises Beaten. How a compaction ends is ending.py's."""
-    if not Compaction.objects.filter(id=compaction.id, status=Status.QUEUED).update(status=Status.RUNNING):
-        raise Beaten
+    """Queued -> running, with what was set on it. Raises Beaten."""
     compaction.status = Status.RUNNING
+    if not _BEGIN.run(compaction, compaction.id):
+        raise Beaten
+
+
+def end(compaction: Compaction) -> bool:
+    """Write the final state that was set on it, with all else. False: it had ended. What an end does is ending.py's."""
+    return _END.run(compaction, compaction.id) == 1
 
 
 def move(one: Pass, to: PassStatus, **changes: Any) -> None:
@@ -47,7 +63,6 @@ def move(one: Pass, to: PassStatus, **changes: Any) -> None:
         raise NotAllowed(f"a pass from {one.status} to {to}")
     for name, value in changes.items():
         setattr(one, name, value)
-    written = {name: getattr(one, name) for name in _WRITTEN}
-    if Pass.objects.filter(pk=one.pk, status=one.status).update(status=to, **written) != 1:
+    before, one.status = one.status, to
+    if _MOVE.run(one, one.pk, before) != 1:
         raise Beaten
-    one.status = to

@@ -12,8 +12,8 @@ from datetime import timedelta
 from functools import partial
 
 from django.db import connection, transaction
-from django.utils import timezone
 
+from compaction_service.compactions import clock
 from compaction_service.compactions.wakeup import wake
 from compaction_service.conversations.models import Conversation, Recount
 from compaction_service.conversations.retokenizing import conversation_recount
@@ -28,7 +28,7 @@ LATER = timedelta(seconds=1)  # a compaction of the conversation is running
 
 def enqueue(conversation: Conversation) -> None:
     """Have a conversation recounted, in the transaction that made it necessary."""
-    row = Recount(conversation=conversation, tenant_id=required_tenant(), next_at=timezone.now())
+    row = Recount(conversation=conversation, tenant_id=required_tenant(), next_at=clock.later())
     Recount.objects.bulk_create([row], ignore_conflicts=True)
     transaction.on_commit(partial(wake, task=TASK), using=current_alias.get())
 
@@ -41,7 +41,7 @@ def run_next() -> bool:
     conversation_id, tenant_id = claimed
     try:
         if not conversation_recount(tenant_id, conversation_id):
-            Recount.objects.filter(pk=conversation_id).update(next_at=timezone.now() + LATER, attempts=0)
+            Recount.objects.filter(pk=conversation_id).update(next_at=clock.later(LATER), attempts=0)
     finally:
         connection.close()  # back to the pool
     return True
@@ -49,17 +49,16 @@ def run_next() -> bool:
 
 def due(limit: int) -> int:
     """How many conversations wait for a worker now."""
-    return Recount.objects.filter(next_at__lte=timezone.now())[:limit].count()
+    return Recount.objects.filter(next_at__lte=clock.later())[:limit].count()
 
 
 def _claim() -> tuple[uuid.UUID, uuid.UUID] | None:
-    now = timezone.now()
     with transaction.atomic(using="default"):
-        rows = Recount.objects.select_for_update(skip_locked=True).filter(next_at__lte=now)
+        rows = Recount.objects.select_for_update(skip_locked=True).filter(next_at__lte=clock.later())
         row = rows.order_by("next_at").first()
         if row is None:
             return None
-        row.next_at = now + LEASE * 2**row.attempts
+        row.next_at = clock.later(LEASE * 2**row.attempts)
         row.attempts = min(MOST_DOUBLED, row.attempts + 1)
         row.save(update_fields=["next_at", "attempts"])
     return row.pk, row.tenant_id

@@ -27,9 +27,9 @@ _BY_EXTERNAL_ID = (
     Select(Conversation, "external_id = %s"),
     Select(Conversation, "external_id = %s", ending="for update"),
 )
-_SHOWN = "conversation_id = %s and (erased_at is null or body <> '') and "
-_TAIL = _SHOWN + "position > %s"
-_TAIL_AND_CARRIED = _SHOWN + "(position > %s or position = any(%s))"
+SHOWN = "conversation_id = %s and (erased_at is null or body <> '') and "  # `messages_of`, of more conditions
+_TAIL = SHOWN + "position > %s"
+_TAIL_AND_CARRIED = SHOWN + "(position > %s or position = any(%s))"
 
 
 def _shown(names: Sequence[str]) -> tuple[Select[Message], Select[Message]]:
@@ -40,12 +40,13 @@ def _shown(names: Sequence[str]) -> tuple[Select[Message], Select[Message]]:
 
 
 _WITH_BODIES, _WITHOUT_BODIES = _shown(ENTRY_FIELDS), _shown(PLANNING_FIELDS)
-_SUMMARIES = Select(
-    Node,
-    "conversation_id = %s and state = 'active'",
-    ending="order by from_position",
-    names=("id", "text", "tokens", "from_position", "to_position", "level"),
-)
+
+
+def _chain(**given: Any) -> Select[Node]:
+    return Select(Node, "conversation_id = %s and state = 'active'", ending="order by from_position", **given)
+
+
+_NODES, _SUMMARIES = _chain(), _chain(names=("id", "text", "tokens", "from_position", "to_position", "level"))
 
 
 def by_ref(ref: str) -> Q:
@@ -131,8 +132,7 @@ def exchange_of(conversation: Conversation, position: int) -> list[Entry]:
 
 def active_nodes(conversation: Conversation) -> list[Node]:
     """The whole nodes of the chain, oldest first."""
-    found = Node.objects.filter(conversation_id=conversation.id, state="active")
-    return list(found.order_by("from_position"))
+    return _NODES.rows(conversation.id)
 
 
 def summaries_of(conversation: Conversation) -> tuple[Summary, ...]:

@@ -21,7 +21,12 @@ FILE = "local.env"
 # Read back from the file of the run before: sessions, keys and encrypted columns must outlive a restart.
 SECRETS = ("SECRET_KEY", "KEY_PEPPERS", "ENCRYPTION_KEYS")
 ROLES = {"APP_DATABASE_URL": "app", "PLATFORM_DATABASE_URL": "platform"}
-DEFAULTS = {"DEBUG": "false", "ALLOWED_HOSTS": "127.0.0.1,localhost", "ALLOW_LOCAL_MODEL_URLS": "true"}
+DEFAULTS = {
+    "DEBUG": "false",
+    "ALLOWED_HOSTS": "127.0.0.1,localhost",
+    "ALLOW_LOCAL_MODEL_URLS": "true",
+    "WORKER_GRACE": "25",
+}
 NAME_BYTES = 50  # leaves room for the role's ending in PostgreSQL's 63 bytes
 
 
@@ -43,6 +48,8 @@ def complete(environ: Mapping[str, str], engines: Mapping[str, str], kept: Mappi
         values[name] = environ.get(name) or _role_url(values["DATABASE_URL"], role, kept.get(name, ""))
     for name, default in DEFAULTS.items():
         values[name] = environ.get(name) or default
+    if not values["WORKER_GRACE"].isdecimal():
+        raise StackError("WORKER_GRACE must be a whole number of seconds.")
     return values
 
 

@@ -27,7 +27,7 @@ ACCOUNTS = "up.json"  # the tenant, keys and admin user; see accounts.py
 USUAL_PORT = 8000
 READY_TIMEOUT_S = 90
 READY_POLL_S = 0.1
-STOP_GRACE_S = 10
+LONGER_S = 5  # than the grace of a worker: to hand back what it could not end
 SERVICES = ("web", "worker", "beat")
 ARENAS = "2"  # glibc keeps an arena for each of many threads otherwise, a tenth of the memory; so in the image
 DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # a proxy cannot reach our own loopback address
@@ -50,10 +50,15 @@ class Stack:
         accounts: dict[str, str] = json.loads((self.data_dir / ACCOUNTS).read_text())
         return accounts
 
+    @property
+    def stop_grace_s(self) -> float:
+        """How long a process may take to stop before it is killed: a worker hands back first."""
+        return float(self.env["WORKER_GRACE"]) + LONGER_S
+
     def start(self, service: str) -> None:
         """Start web, worker or beat (again, after its process has ended)."""
         if service in self.services:
-            self.group.stop([self.services[service]], grace_s=STOP_GRACE_S)
+            self.group.stop([self.services[service]], grace_s=self.stop_grace_s)
         self.services[service] = self.group.start(
             service,
             [sys.executable, "-m", *self._command(service)],
@@ -119,7 +124,7 @@ def running_stack(environ: Mapping[str, str], data_dir: Path) -> Iterator[Stack]
             stack.wait_ready()
             yield stack
         finally:
-            group.stop(list(stack.services.values()), grace_s=STOP_GRACE_S)
+            group.stop(list(stack.services.values()), grace_s=stack.stop_grace_s)
             # URLs of engines that have stopped would only mislead the next command.
             environment.write(file, {name: values[name] for name in environment.SECRETS})
 

@@ -23,7 +23,7 @@ from compaction_service.routers import current_alias
 from compaction_service.usage.models import Day, Month, Reservation
 from tenants.limits import limits_of
 from tenants.scope import required_tenant
-from tenants.selectors import tenant_get
+from tenants.selectors import tenant_get, tenant_keep
 
 logger = logging.getLogger(__name__)
 
@@ -46,10 +46,12 @@ def affordable(budget: Decimal, spent: Decimal, reserved: Decimal, amount: Decim
 
 
 def reserve(budget: Decimal, amount: Decimal, *, seconds: float) -> uuid.UUID | None:
-    """Put the price of a call aside, in a transaction of the tenant; None: the budget does not pay it.
+    """Put the price of a call aside, in a transaction of the tenant; None: the budget does not pay it, or it is gone.
 
     It lapses after `seconds`, by when the call has ended or its result counts for nothing.
     """
+    if not tenant_keep():
+        return None
     month = _locked(_month())
     held = _held(month.month)
     if not affordable(budget, month.cost, held, amount):

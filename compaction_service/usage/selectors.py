@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
+from decimal import Decimal
 from typing import Any
 
 from django.db import connections
@@ -16,6 +18,11 @@ from compaction_service.routers import current_alias
 from compaction_service.usage.models import OUTCOMES
 from tenants.scope import required_tenant
 
+_SPENT = """
+select coalesce(sum(tokens_in), 0), coalesce(sum(tokens_out), 0), coalesce(sum(cost), 0) from usage_call
+where tenant_id = %s and conversation_id = %s and compaction_id = %s
+"""
+
 GROUPS = ("day", "model", "conversation")
 DEFAULT_DAYS, MOST_DAYS = 30, 366
 
@@ -26,6 +33,17 @@ select {key} as key, {sums} from usage_day
 where tenant_id = %(tenant)s and day >= %(from)s and day < %(end)s and (%(after)s::text is null or {key} > %(after)s)
 group by {key} order by {key} limit %(limit)s
 """
+
+
+def spent_on(conversation_id: uuid.UUID, compaction_id: uuid.UUID) -> tuple[int, int, Decimal]:
+    """Tokens in, tokens out and US dollars of all calls of a compaction.
+
+    The index is by conversation; by compaction alone every call of the tenant would be looked at.
+    """
+    with connections[current_alias.get()].cursor() as cursor:
+        cursor.execute(_SPENT, [required_tenant(), conversation_id, compaction_id])
+        tokens_in, tokens_out, cost = cursor.fetchone()
+        return tokens_in, tokens_out, cost
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,9 @@ from django.utils import timezone
 from compaction_service.ids import uuid7
 from compaction_service.routers import current_alias
 from compaction_service.usage.models import OUTCOMES, Call
+from tenants.statements import Insert
+
+_INSERT = Insert(Call)
 
 # One statement for "insert or add": the ORM's upsert cannot add to the row it meets.
 _ADD = """
@@ -65,7 +68,7 @@ def call_record(
 
     `status`: ok, failed, or late (its result was refused, it was paid for).
     """
-    Call.objects.create(
+    call = Call(
         tenant_id=tenant_id,
         conversation_id=conversation_id,
         compaction_id=compaction_id,
@@ -77,7 +80,9 @@ def call_record(
         tokens_out=tokens_out,
         cost=cost,
         duration_ms=duration_ms,
+        created_at=timezone.now(),
     )
+    _INSERT.run([call])
     day_add(
         tenant_id=tenant_id,
         conversation_id=conversation_id,

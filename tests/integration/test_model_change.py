@@ -5,10 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any
 
 import httpx
 import pytest
+from django.utils import timezone
 
 from compaction_service.compactions import jobs
 from compaction_service.conversations import recounts, retokenizing
@@ -200,6 +202,24 @@ def test_recount__a_compaction_runs__waits_for_its_end(service: Service) -> None
 
     assert row_of(service, path).tokenizer == "cl100k_base/claude-3"
     assert problems(service, path, CLAUDE_COUNTER) == []
+
+
+def test_recount__clocks_of_machines_differ__goes_by_the_databases(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ahead = timezone.now() + timedelta(hours=1)
+    path = service.create(model=GPT)
+    service.append(path, *turns(2))
+    with monkeypatch.context() as fast:
+        fast.setattr(timezone, "now", lambda: ahead)
+        service.patch(path, {"model": CLAUDE})
+    assert recounts.due(10) == 1
+    assert recounts._claim() is not None
+    with monkeypatch.context() as fast:
+        fast.setattr(timezone, "now", lambda: ahead)
+        assert recounts._claim() is None  # its lease is over on this machine only
+    service.clock.forward(recounts.LEASE)
+    assert recounts.run_next()
 
 
 def test_recount__masks_carried_messages_and_summaries__are_all_counted_and_a_revert_too(service: Service) -> None:

@@ -69,11 +69,14 @@ class Sample:
 
     def share_of(self, language: Language) -> float:
         """Of the words, the small ones of a language."""
-        return sum(self.words[word] for word in language.words) / max(1, self.words.total())
+        return self._among(language.words)
 
     def only(self, one: Language, other: Language) -> float:
         """Of the words, those that `one` has and `other` has not."""
-        return sum(self.words[word] for word in one.words - other.words) / max(1, self.words.total())
+        return self._among(one.words - other.words)
+
+    def _among(self, small: frozenset[str]) -> float:
+        return sum(self.words[word] for word in self.words.keys() & small) / max(1, self.words.total())
 
 
 @dataclass(frozen=True, slots=True)

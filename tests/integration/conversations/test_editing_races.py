@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from compaction_service.compactions import jobs, steps
+from compaction_service.compactions import executing, jobs, steps
 from compaction_service.compactions.models import Compaction, Pass, Work
 from compaction_service.usage.models import Call
 from tenants.scope import tenant_scope
@@ -35,7 +35,7 @@ def during(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], Any]], Non
         waiting = [work]
 
         def execute(step: steps.Step) -> steps.Result:
-            result = steps.execute(replace(step, model=None))
+            result = executing.execute(replace(step, model=None))
             if waiting:
                 waiting.pop()()
             return replace(result, spent=steps.Spent(1000, 50, Decimal("0.25"), 10))

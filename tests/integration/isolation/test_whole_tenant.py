@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from io import StringIO
 from typing import Any
 
@@ -11,11 +12,15 @@ from cryptography.fernet import Fernet
 from django.core.management import call_command
 from django.test import Client
 
+from compaction_service.compactions import jobs, preparing
+from compaction_service.usage import budgets
 from tenants import crypto, selectors, services
 from tenants.scope import platform_scope, tenant_scope
 from tests.footprint import rows_of
 from tests.inprocess import Service
 from tests.integration.isolation.conftest import House, anonymous
+from tests.model_server import Control
+from tests.unit.compactions.test_jobs import CHAT
 
 NOT_GIVEN = {"api_idempotency", "compactions_work", "conversations_recount"}
 
@@ -65,15 +70,41 @@ def test_delete__suspended__is_gone_from_every_table(house: House, burglar: Serv
     assert house.service.get("tenant", status=401)
 
 
+def test_delete__while_a_model_is_called__what_comes_late_is_not_written(
+    service: Service, platform: Client, models: Control, model: str
+) -> None:
+    service.summarizer(models, models.script(model, "status:401"))  # what is noted of it, is noted in a row
+    path = service.create(messages=CHAT)
+    service.post(f"{path}/compactions", status=202)
+    claim = service.claim()
+    assert claim is not None
+    with tenant_scope(service.tenant_id):
+        one = jobs.begin(claim)
+        assert one is not None
+        step = preparing.step_of(one)
+    assert step is not None
+    result, _ = jobs._execute(claim, step)
+    assert result.called
+    tenant = f"/v1/admin/tenants/{service.tenant_id}"
+    platform.patch(tenant, json.dumps({"status": "suspended"}), content_type="application/json")
+    assert platform.delete(tenant).status_code == 200
+
+    with tenant_scope(service.tenant_id):
+        jobs.finish(claim, step, result)
+        assert budgets.reserve(Decimal(1), Decimal(1), seconds=60) is None
+
+    assert not any(rows_of(service.tenant_id).values())
+
+
 def test_reencrypt__new_key_first__old_one_is_not_needed_any_more(house: House, settings: Any) -> None:
     with tenant_scope(house.member.id):
-        secret = selectors.summarizer_secret(house.member.id)
+        secret = selectors.summarizer_secret(selectors.tenant_get())
     old, new = settings.ENCRYPTION_KEYS[0], Fernet.generate_key().decode()
     settings.ENCRYPTION_KEYS = [new, *settings.ENCRYPTION_KEYS]
     call_command("reencrypt", stdout=StringIO())
     settings.ENCRYPTION_KEYS = [new]
     with tenant_scope(house.member.id):
-        assert selectors.summarizer_secret(house.member.id) == secret
+        assert selectors.summarizer_secret(selectors.tenant_get()) == secret
     settings.ENCRYPTION_KEYS = [old, new]
     call_command("reencrypt", stdout=StringIO())  # back, for the tests that follow
     assert crypto.decrypt(crypto.encrypt("x")) == "x"

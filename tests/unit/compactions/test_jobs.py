@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from compaction_service.compactions import ending, jobs, preparing, steps
+from compaction_service.compactions import ending, executing, following, jobs, preparing
 from compaction_service.compactions.models import Work
 from compaction_service.conversations.models import Conversation
 from tenants.scope import tenant_scope
@@ -45,7 +45,7 @@ def test_run__the_same_failure_each_time__the_compaction_ends_as_failed(
 
     monkeypatch.setattr(jobs, broken, fail)
     if broken == "end":
-        monkeypatch.setattr(jobs, "apply", fail)
+        monkeypatch.setattr(following, "apply", fail)
     run_until_idle(service)
 
     done = service.get(f"compactions/{asked['id']}")
@@ -81,7 +81,7 @@ def test_finish__after_a_cancel__the_late_calls_cost_is_in_the_log_entry(
         assert one is not None
         step = preparing.step_of(one)
     assert step is not None
-    result = steps.execute(step)
+    result = executing.execute(step)
     service.post(f"compactions/{asked['id']}/cancel", status=200)
 
     with tenant_scope(service.tenant_id):

@@ -1,16 +1,20 @@
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 from cryptography.fernet import Fernet
+from django.conf import settings
 from hypothesis import given
 from hypothesis import strategies as st
 from psycopg.conninfo import conninfo_to_dict
 
 from compaction_service.local import environment
 from compaction_service.local.errors import StackError
+from compaction_service.local.processes import ProcessGroup
+from compaction_service.local.stack import Stack
 
 ENGINES = {"DATABASE_URL": "postgresql://o:p@/compaction?host=/run/x", "BROKER_URL": "b", "CACHE_URL": "c"}
 
@@ -49,6 +53,21 @@ def test_complete__variables_set__wins_over_everything() -> None:
     values = environment.complete(given_values, ENGINES, {"SECRET_KEY": "old"})
 
     assert {name: values[name] for name in given_values} == given_values
+
+
+@pytest.mark.parametrize("given_values", [{}, {"WORKER_GRACE": "40"}])
+def test_stop__of_a_stack__leaves_its_worker_time_to_hand_back(given_values: dict[str, str], tmp_path: Path) -> None:
+    told = environment.complete(given_values, ENGINES, {})  # the environment of the worker
+    with socket.socket() as listener, ProcessGroup(tmp_path) as group:
+        grace = Stack("http://127.0.0.1", listener, told, tmp_path, group).stop_grace_s
+
+    assert int(told["WORKER_GRACE"]) == int(given_values.get("WORKER_GRACE", settings.WORKER_GRACE))
+    assert grace > int(told["WORKER_GRACE"])
+
+
+def test_complete__grace_is_no_number__is_refused() -> None:
+    with pytest.raises(StackError, match="WORKER_GRACE"):
+        environment.complete({"WORKER_GRACE": "soon"}, ENGINES, {})
 
 
 @pytest.mark.parametrize("url", ["postgresql://owner@host/", "postgresql://"])

@@ -103,18 +103,18 @@ def test_summarizer_set__key__is_stored_encrypted_and_read_back_in_scope_only(te
         stored = selectors.tenant_get()
         assert b"sk-secret" not in bytes(stored.summarizer_key or b"")
         assert "api_key" not in stored.summarizer
-        assert selectors.summarizer_secret(tenant.id) == "sk-secret"
+        assert selectors.summarizer_secret(selectors.tenant_get()) == "sk-secret"
     with pytest.raises(ValueError, match="scope"):
-        selectors.summarizer_secret(tenant.id)
+        selectors.summarizer_secret(stored)
 
 
 def test_summarizer_set__new_base_url_without_a_key__drops_the_key(tenant: Any) -> None:
     with tenant_scope(tenant.id):
         services.summarizer_set({"api_base": "https://a.example/v1", "api_key": "sk-secret"})
         services.summarizer_set({"model": "gpt-4o"})
-        assert selectors.summarizer_secret(tenant.id) == "sk-secret"
+        assert selectors.summarizer_secret(selectors.tenant_get()) == "sk-secret"
         services.summarizer_set({"api_base": "https://b.example/v1"})
-        assert selectors.summarizer_secret(tenant.id) is None
+        assert selectors.summarizer_secret(selectors.tenant_get()) is None
 
 
 def test_summarizer_check__address_inside_the_network__is_refused(settings: Any) -> None:

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from compaction_service.conversations.models import Conversation, Message
 from tenants.scope import NoTenantInScope, WrongScope, tenant_scope
-from tenants.statements import Insert, Select, Update
+from tenants.statements import Delete, Insert, Select, Update
 
 BY_ID = Select(Conversation, "id = %s")
 ODD = {"nul": "\x00", "surrogate": "\ud800", "list": []}
@@ -47,6 +47,7 @@ def test_statements__row_of_a_stranger__is_out_of_reach(tenant: Any, stranger: A
     with tenant_scope(stranger.id):
         assert BY_ID.rows(row.id) == []
         assert Update(Conversation, ("model",), "id = %s").run(row, row.id) == 0
+        assert Delete(Conversation, "id = %s").run(row.id) == 0
         with pytest.raises(WrongScope):
             Insert(Message).run([message(row, 1)])
 
@@ -57,6 +58,8 @@ def test_statements__no_tenant_in_scope__raise(tenant: Any) -> None:
         BY_ID.rows(row.id)
     with pytest.raises(NoTenantInScope):
         Update(Conversation, ("model",), "id = %s").run(row, row.id)
+    with pytest.raises(NoTenantInScope):
+        Delete(Conversation, "id = %s").run(row.id)
     with pytest.raises(NoTenantInScope):
         Insert(Message).run([message(row, 1)])
 
@@ -83,3 +86,10 @@ def test_insert__any_number_of_rows__are_what_the_orm_reads(tenant: Any, count: 
         (m.calls, m.metadata, m.masked, bytes(m.digest)) == ([["a", "b"]], {"k": [1]}, [0, 2], b"\x00\x01")
         for m in read
     )
+
+
+def test_delete__condition_holds_for_one__that_one_is_gone(tenant: Any) -> None:
+    row, other = made(tenant), made(tenant)
+    with tenant_scope(tenant.id):
+        assert Delete(Conversation, "id = %s").run(row.id) == 1
+        assert list(Conversation.objects.values_list("id", flat=True)) == [other.id]
