@@ -101,7 +101,7 @@ def test_messages__doubled_and_reordered__change_nothing(cluster: Cluster, scene
     with cluster.frozen(worker):
         entries = [scene.client.ask(path) for path in paths]
         doubled = broker.multiply(cluster, 20, reorder=uuid.uuid4().int)
-        assert doubled >= 20 * len(entries)
+        assert doubled >= 20 * (len(entries) - 1)  # one may have gone to the frozen worker already
     assert [scene.client.ended(entry)["outcome"] for entry in entries] == ["applied"] * 6
     until("every message is taken", lambda: broker.waiting(cluster) == 0)
     assert scene.calls == 6
