@@ -64,7 +64,8 @@ def render(fmt: Format, parts: Parts) -> Rendered:
         for call in closed.get(index, ()):
             messages.append(fmt.synthetic_result(call, NO_RESULT))
             origins.append(())
-    return Rendered(None if system else parts.system, *fmt.arrange(messages, origins))
+    beside = (parts.system, parts.tools)
+    return Rendered(None if system else parts.system, *fmt.arrange(messages, origins, beside))
 
 
 def part_tokens(parts: Parts, *, system_tokens: int, tools_tokens: int, synthetic_tokens: int) -> dict[str, int]:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from compaction_service.engine.formats.anthropic_checks import SERVER_CALLS, THINKING
 from compaction_service.engine.formats.anthropic_ids import distinct
+from compaction_service.engine.formats.anthropic_marks import newest
 from compaction_service.engine.types import JSON
 
 # What the user says before an assistant that speaks first: the API has refused such conversations.
@@ -22,13 +23,15 @@ _Piece = tuple[JSON, str | list[JSON], tuple[int, ...]]
 _Turn = tuple[JSON, tuple[int, ...]]
 
 
-def arrange(messages: Sequence[JSON], origins: Sequence[tuple[int, ...]]) -> tuple[list[JSON], list[tuple[int, ...]]]:
-    """The messages as turns, every call of them with an id of its own.
+def arrange(
+    messages: Sequence[JSON], origins: Sequence[tuple[int, ...]], beside: Sequence[JSON] = ()
+) -> tuple[list[JSON], list[tuple[int, ...]]]:
+    """The messages as turns, every call of them with an id of its own, with no more cache marks than the API takes.
 
     A message that needs no change is passed on by reference.
     """
     turns, places = merge(messages, origins)
-    return distinct(turns), places
+    return newest(distinct(turns), beside), places
 
 
 def merge(messages: Sequence[JSON], origins: Sequence[tuple[int, ...]]) -> tuple[list[JSON], list[tuple[int, ...]]]:

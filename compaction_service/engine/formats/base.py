@@ -55,9 +55,10 @@ class Format(Protocol):
         """What is shown before a context that would begin with this message. None: it may begin with it."""
 
     def arrange(
-        self, messages: Sequence[JSON], origins: Sequence[tuple[int, ...]]
+        self, messages: Sequence[JSON], origins: Sequence[tuple[int, ...]], beside: Sequence[JSON] = ()
     ) -> tuple[list[JSON], list[tuple[int, ...]]]:
         """A context's messages, results behind their calls, as the provider takes them; their positions with them.
+        `beside`: the system and the tools that are sent with them.
 
         May merge, reorder within a turn and leave out what cannot be shown, but adds no token to what the messages
         cost one by one, save an `opening`.

@@ -87,7 +87,11 @@ def opening(message: JSON) -> JSON | None:  # noqa: ARG001 - any message may be 
     return None
 
 
-def arrange(messages: Sequence[JSON], origins: Sequence[tuple[int, ...]]) -> tuple[list[JSON], list[tuple[int, ...]]]:
+def arrange(
+    messages: Sequence[JSON],
+    origins: Sequence[tuple[int, ...]],
+    beside: Sequence[JSON] = (),  # noqa: ARG001
+) -> tuple[list[JSON], list[tuple[int, ...]]]:
     """As they are: roles need not alternate."""
     return list(messages), list(origins)
 
@@ -108,7 +112,9 @@ def shorten(message: JSON, index: int, text: str) -> JSON:  # noqa: ARG001 - a r
 
 
 def shorten_text(message: JSON, text: str) -> JSON:
-    """The text comes first, then what else the content has."""
+    """The text comes first, then what else the content has. What was said as sound is among the text."""
+    if audio := message.get("audio"):
+        message = {**message, "audio": {key: value for key, value in audio.items() if key != "transcript"}}
     content = message.get("content")
     if not isinstance(content, list):
         return {**message, "content": text}

@@ -401,6 +401,21 @@ def test_parts__message__are_its_content_in_order(message: Any, parts: tuple[Par
     assert FORMAT.parts(message) == parts
 
 
+@pytest.mark.parametrize("message", VALID)
+def test_shorten_text__any_message__no_other_text_is_left(message: Any) -> None:
+    """Whatever `parts` calls text is gone: what a degraded context saves is what it shows less."""
+    shorter = FORMAT.shorten_text(message, "short")
+    assert [part.text for part in FORMAT.parts(shorter) if part.kind == "text"] in (["short"], [])
+    kept = [part for part in FORMAT.parts(message) if part.kind in ("media", "call", "refusal", "thinking")]
+    assert [part for part in FORMAT.parts(shorter) if part.kind in ("media", "call", "refusal", "thinking")] == kept
+
+
+def test_shorten_text__spoken_answer__its_transcript_is_the_text() -> None:
+    said = {"role": "assistant", "content": None, "audio": {"id": "a", "transcript": "the quick brown fox"}}
+    shorter = FORMAT.shorten_text(said, "the fox")
+    assert shorter == {"role": "assistant", "content": "the fox", "audio": {"id": "a"}}
+
+
 def test_arrange__any_messages__are_shown_as_they_are() -> None:
     arranged, origins = FORMAT.arrange(VALID, [(i,) for i in range(len(VALID))])
 
