@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.core.validators import RegexValidator
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
@@ -55,3 +56,16 @@ class StorableCharField(serializers.CharField):
         except UnicodeEncodeError:
             self.fail("unstorable")
         return text
+
+
+class ExternalIdField(StorableCharField):
+    """A client's own id, kept to the letter: blanks around it are part of it."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(max_length=255, required=False, allow_null=True, trim_whitespace=False, **kwargs)
+
+
+# In a path `%2F` is a slash like any other to Django and to many proxies; everything else arrives as it was encoded.
+no_slash = RegexValidator(
+    r"^[^/]*\Z", "Must not contain a slash: the conversation could not be addressed as `ext:<external_id>`.", "invalid"
+)

@@ -10,10 +10,12 @@ from compaction_service.api.serializers import StorableJSONField, StrictSerializ
 from compaction_service.conversations.context_serializers import CompactionRef, ContextOut, MeterOut
 from compaction_service.conversations.fields import (
     MAX_BATCH,
+    ExternalIdField,
     ProviderObject,
     StorableCharField,
     SystemField,
     ToolsField,
+    no_slash,
 )
 from compaction_service.conversations.models import CompactionState, Format
 from compaction_service.conversations.rows import Details
@@ -23,9 +25,7 @@ class DetailsIn(StrictSerializer):
     """What may be said beside a message."""
 
     pinned = serializers.BooleanField(default=False, help_text="Never summarised away: shown verbatim for ever.")
-    external_id = StorableCharField(
-        max_length=255, required=False, allow_null=True, help_text="Your id of the message."
-    )
+    external_id = ExternalIdField(help_text="Your id of the message.")
     occurred_at = serializers.DateTimeField(
         required=False, allow_null=True, help_text="When it was said, if not now; summaries give absolute dates by it."
     )
@@ -63,21 +63,26 @@ class MessagesIn(StrictSerializer):
         return attrs
 
 
+def window_field(help_text: str) -> serializers.IntegerField:
+    return serializers.IntegerField(
+        required=False, allow_null=True, min_value=256, max_value=100_000_000, help_text=help_text
+    )
+
+
 class ConversationIn(StrictSerializer):
     """A new conversation."""
 
-    external_id = StorableCharField(
-        max_length=255, required=False, allow_null=True, help_text="Your id; address it as `ext:<external_id>`."
+    external_id = ExternalIdField(
+        validators=[no_slash], help_text="Your id, without a slash; address it as `ext:<external_id>`, URL-encoded."
     )
     model = StorableCharField(max_length=255, help_text="The agent's model, as litellm names it.")
     format = serializers.ChoiceField(choices=Format.choices, default=Format.OPENAI, help_text="Of its messages.")
     system = SystemField(required=False, allow_null=True, help_text="The system prompt.")
     tools = ToolsField(required=False, allow_null=True, help_text="The agent's tools.")
     policy = serializers.DictField(required=False, allow_null=True, help_text="Policy fields of this conversation.")
-    context_window = serializers.IntegerField(
-        required=False, allow_null=True, min_value=256, max_value=100_000_000,
-        help_text="The model's input window, where the registry does not know it or is to be overruled.",
-    )  # fmt: skip
+    context_window = window_field(
+        "The model's input window, where the registry does not know it or is to be overruled."
+    )
     metadata = StorableJSONField(required=False, help_text="Anything of yours; lists filter by `metadata.<key>`.")
     messages = serializers.ListField(
         child=ProviderObject(), required=False, max_length=MAX_BATCH, help_text="First messages."
@@ -90,15 +95,16 @@ class ForkIn(StrictSerializer):
     position = serializers.IntegerField(
         min_value=1, max_value=2**31 - 1, help_text="The last position the new conversation takes over."
     )
-    external_id = StorableCharField(
-        max_length=255, required=False, allow_null=True, help_text="Your id of the new conversation."
-    )
+    external_id = ExternalIdField(validators=[no_slash], help_text="Your id of the new conversation; no slash.")
 
 
 class ConversationPatch(StrictSerializer):
     """Changes; what is left out stays."""
 
-    model = StorableCharField(max_length=255, required=False, help_text="Another model; its window counts from now on.")
+    model = StorableCharField(
+        max_length=255, required=False, help_text="Another model; a larger `context_window` no longer counts."
+    )
+    context_window = window_field("Another input window; null: the model's own.")
     system = SystemField(required=False, allow_null=True, help_text="Another system prompt; null takes it away.")
     tools = ToolsField(required=False, allow_null=True, help_text="Other tools; null takes them away.")
     policy = serializers.DictField(required=False, help_text="Merged; null in it unsets a field.")

@@ -20,13 +20,15 @@ from compaction_service.conversations.models import Conversation, Message
 from compaction_service.conversations.selectors import conversation_get
 from compaction_service.conversations.state import commit
 from compaction_service.conversations.system import system_set, tools_set
-from compaction_service.conversations.terms import Terms, terms_of
+from compaction_service.conversations.terms import Terms, terms_of, window_kept
 from compaction_service.engine import formats, policy
 from compaction_service.engine.admit import Ledger
 from compaction_service.engine.types import JSON
 from compaction_service.ids import uuid7
 from compaction_service.routers import current_alias
 from tenants.models import Tenant
+
+CHANGEABLE = ("model", "context_window", "system", "tools", "policy", "metadata")
 
 __all__ = ["NewConversation", "conversation_create", "conversation_erase", "conversation_update", "flags_set", "insert"]
 
@@ -105,15 +107,37 @@ def _adopt_model(conversation: Conversation, tenant: Tenant) -> Terms:
     return terms
 
 
+def _take_model(conversation: Conversation, tenant: Tenant, changes: Mapping[str, Any]) -> Terms:
+    """The terms after a change of model or window, if there is one; checks that the policy goes with the window."""
+    model = changes.get("model", conversation.model)
+    another = model != conversation.model
+    if another:
+        conversation.model = model
+        conversation.context_window = window_kept(model, conversation.context_window)
+    if "context_window" in changes:
+        conversation.context_window = changes["context_window"]
+    if another or "context_window" in changes:
+        conversation.retry_from_tokens = None
+    try:
+        terms = _adopt_model(conversation, tenant) if another else terms_of(conversation, tenant.policy)
+    except ApiError as error:
+        if "context_window" in changes and not another:
+            error.attr = "context_window"  # taken away from a model that has no other
+        raise
+    _ = terms.limits
+    return terms
+
+
 def conversation_update(*, tenant: Tenant, ref: str, changes: Mapping[str, Any]) -> Appended:
-    """PATCH of model, system, tools, policy, metadata. The trigger is checked again (semantics 4).
+    """PATCH of model, context_window, system, tools, policy, metadata. The trigger is checked again (semantics 4).
 
     Policy merges, null unsets. A change of model scales the sums by the ratio of the factors; where the new one has
-    another tokenizer, a worker recounts (semantics 3).
+    another tokenizer, a worker recounts (semantics 3). A window that was given stays only where the new model can take
+    more.
     """
     conversation = conversation_get(ref, lock=True)
     prefix = terms_of(conversation, tenant.policy).policy.summary_prefix
-    fields = [name for name in ("model", "system", "tools", "policy", "metadata") if name in changes]
+    fields = [name for name in CHANGEABLE if name in changes]
     if "metadata" in changes:
         conversation.metadata = dict(changes["metadata"])
     if "policy" in changes:
@@ -123,12 +147,9 @@ def conversation_update(*, tenant: Tenant, ref: str, changes: Mapping[str, Any])
             conversation.tail_tokens
         )  # other results may be maskable now: look at the next append
         conversation.retry_from_tokens = None
-    terms = terms_of(conversation, tenant.policy)
-    if "model" in changes and changes["model"] != conversation.model:
-        conversation.model = changes["model"]
-        terms = _adopt_model(conversation, tenant)
-        conversation.retry_from_tokens = None
-    _ = terms.limits
+    terms = _take_model(conversation, tenant, changes)
+    if "model" in fields and "context_window" not in fields:
+        fields.append("context_window")
     fmt = formats.get(conversation.format)
     if "system" in changes:
         fmt.check_system(changes["system"], "system")

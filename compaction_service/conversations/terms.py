@@ -133,6 +133,14 @@ def model_for(name: str, context_window: int | None) -> tuple[ModelSpec, Window]
         ) from None
 
 
+def window_kept(name: str, given: int | None) -> int | None:
+    """What is left of a window that was given, once the conversation's model is this one: None where the model itself
+    has no more than that, or none was given."""
+    spec = model_known(name) if given is not None else None
+    largest = spec.context_window if spec is not None else None
+    return given if given is None or largest is None or given < largest else None
+
+
 def model_unknown(unknown: UnknownModel, else_do: str = "") -> ApiError:
     """400 for the field `model`, with the nearest names."""
     near = f" Did you mean {', '.join(unknown.nearest)}?" if unknown.nearest else ""

@@ -98,13 +98,20 @@ class _Ways:
         carried, tail = ([entry.without_thinking() for entry in some] for some in (parts.carried, parts.tail))
         return replace(parts, carried=tuple(carried), tail=tuple(tail))
 
-    def masks(self, parts: Parts, excess: int) -> Parts:  # noqa: ARG002 - masks come all at once
-        """Every result of the tail that was seen as its placeholder; pinned messages are left alone."""
+    def masks(self, parts: Parts, excess: int) -> Parts:
+        """Results of the tail that were seen as their placeholders, oldest first and as few as will do: the newest,
+        which `keep_tool_results` kept, go last. Pinned messages are left alone."""
         tail = list(parts.tail)
         for exchange in group(tail):
+            if not exchange.seen:
+                continue
             for index in range(exchange.start, exchange.end):
-                if exchange.seen and tail[index].facts.answers and not tail[index].pinned:
-                    tail[index] = tail[index].mask_all()
+                if excess <= 0:
+                    return replace(parts, tail=tuple(tail))
+                if tail[index].facts.answers and not tail[index].pinned:
+                    before = tail[index].shown_tokens
+                    tail[index] = tail[index].mask_oldest(excess)
+                    excess -= before - tail[index].shown_tokens
         return replace(parts, tail=tuple(tail))
 
     def cut(self, parts: Parts, excess: int) -> Parts:

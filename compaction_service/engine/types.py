@@ -81,6 +81,17 @@ class Entry:
         """The same message with its thinking left out."""
         return replace(self, thoughtless=True) if self.thinking_tokens and not self.thoughtless else self
 
+    def mask_oldest(self, tokens: int) -> Entry:
+        """The same message with as many more of its results masked, the first ones first, as save so many tokens."""
+        masked = set(self.masked)
+        for index, answer in enumerate(self.facts.answers):
+            if tokens <= 0:
+                break
+            if index not in masked and answer.saving > 0:
+                masked.add(index)
+                tokens -= answer.saving
+        return replace(self, masked=tuple(sorted(masked)))
+
     def mask_all(self) -> Entry:
         """The same message with every result that saves something masked."""
         masked = tuple(i for i, a in enumerate(self.facts.answers) if a.saving > 0)

@@ -352,3 +352,90 @@ def test_usage__of_a_context_for_another_model_or_cut__teaches_nothing(service: 
         service.append(path, usage={"prompt_tokens": 3000}, context_version=context["context_version"])
 
     assert not row_of(service, path).calibrated
+
+
+# --- the window -------------------------------------------------------------------------------------------------------
+
+SMALL, SMALL_WINDOW = "gpt-4", 8192
+
+
+@pytest.mark.parametrize(
+    ("given", "window", "source"),
+    [(80_000, SMALL_WINDOW, "registry"), (4000, 4000, "request"), (None, 8192, "registry")],
+)
+def test_model_change__to_a_smaller_window__a_given_one_stays_only_where_the_model_takes_more(
+    service: Service, given: int | None, window: int, source: str
+) -> None:
+    path = service.create(context_window=given)
+
+    meter = service.patch(path, {"model": SMALL})["meter"]
+
+    assert (meter["window"], meter["window_source"]) == (window, source)
+    assert meter["limit"] <= window
+
+
+def test_model_change__with_a_window__takes_that_one(service: Service) -> None:
+    path = service.create(context_window=80_000)
+
+    assert service.patch(path, {"model": SMALL, "context_window": 32_000})["meter"]["window"] == 32_000
+
+
+def test_model_change__to_one_that_is_not_listed__keeps_the_window(service: Service) -> None:
+    path = service.create(context_window=80_000)
+
+    assert service.patch(path, {"model": "nobody/knows-this"})["meter"]["window"] == 80_000
+
+
+def test_window_change__smaller__starts_a_compaction_like_a_change_of_the_model(service: Service) -> None:
+    path = service.create(context_window=80_000, policy={"enabled": True})
+    service.append(path, *turns(20))
+    service.work_off()
+    assert service.compactions(path) == []
+
+    changed = service.patch(path, {"context_window": 1500})
+
+    assert changed["meter"]["window"] == 1500
+    assert changed["compaction"]["state"] == "queued"
+    service.work_off()
+    assert [one["trigger"] for one in service.compactions(path)] == ["threshold"]
+    events = service.get("audit?action=conversation.changed&limit=250")["data"]
+    assert [one["changed"] for one in events if one["target"].endswith(path.removeprefix("conversations/"))] == [
+        ["context_window"]
+    ]
+
+
+def test_window_change__after_an_irreducible_one__tries_again_at_once(service: Service) -> None:
+    path = service.create(context_window=1000, policy={"enabled": True, "max_tokens": 100})
+    service.append(path, {"role": "user", "content": WORDS * 20}, {"role": "assistant", "content": "ok"})
+    service.work_off()
+    assert row_of(service, path).retry_from_tokens is not None
+
+    service.patch(path, {"context_window": 900})
+    service.work_off()
+
+    assert len(service.compactions(path)) == 2
+
+
+def test_window_change__null__is_the_models_own_again(service: Service) -> None:
+    path = service.create(context_window=1000)
+
+    meter = service.patch(path, {"context_window": None})["meter"]
+
+    assert (meter["window"], meter["window_source"]) == (128_000, "registry")
+
+
+def test_window_change__null_for_a_model_that_is_not_listed__is_refused_and_changes_nothing(service: Service) -> None:
+    path = service.create(model="nobody/knows-this", context_window=9000)
+
+    (error,) = service.patch(path, {"context_window": None}, status=400)["errors"]
+
+    assert (error["code"], error["attr"]) == ("model_unknown", "context_window")
+    assert service.get(path)["meter"]["window"] == 9000
+    assert service.patch(path, {"context_window": None, "model": "gpt-4o"})["meter"]["window"] == 128_000
+
+
+@pytest.mark.parametrize("window", [0, 255, -1, "8000", True, 100_000_001, 1.5])
+def test_window_change__not_a_window__names_the_field(service: Service, window: Any) -> None:
+    (error,) = service.patch(service.create(), {"context_window": window}, status=400)["errors"]
+
+    assert error["attr"] == "context_window"

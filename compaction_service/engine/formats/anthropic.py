@@ -8,18 +8,18 @@ from typing import Final
 
 from compaction_service.engine import jsontext
 from compaction_service.engine.formats.anthropic_checks import (
-    ROLES,
     SERVER_CALLS,
     THINKING,
     calls,
     check_content,
+    check_role,
     check_system,
     check_tools,
 )
 from compaction_service.engine.formats.anthropic_thinking import binds_thinking, without_thinking
 from compaction_service.engine.formats.anthropic_turns import OPENING, arrange, blocks_of, shown
 from compaction_service.engine.formats.base import DELETED, Part, placeholder, summary_text
-from compaction_service.engine.formats.checks import choice, object_
+from compaction_service.engine.formats.checks import object_
 from compaction_service.engine.types import JSON, Answer, Call, Facts
 
 __all__ = [
@@ -60,7 +60,7 @@ def read(message: JSON, attr: str) -> Facts:
     A user message that shows anything besides results is a request as well (semantics 1).
     """
     body = object_(message, "A message", attr)
-    role = choice(body, "role", ROLES, attr)
+    role = check_role(body, attr)
     blocks = blocks_of(check_content(body, attr))
     answers = tuple(
         Answer(block["tool_use_id"], chars=len(_result_text(block)), path=f"content.{i}.tool_use_id")

@@ -3,7 +3,16 @@ and so are blocks of an unknown type: the provider adds some with every tool it 
 
 from __future__ import annotations
 
-from compaction_service.engine.formats.checks import child, choice, few_calls, invalid, member, object_, string
+from compaction_service.engine.formats.checks import (
+    child,
+    choice,
+    few_calls,
+    invalid,
+    member,
+    object_,
+    other_format,
+    string,
+)
 from compaction_service.engine.types import JSON, Call, MessageError
 
 ROLES = ("user", "assistant", "system")  # system: an instruction in the middle of a conversation
@@ -12,8 +21,22 @@ SERVER_CALLS = ("server_tool_use", "mcp_tool_use")  # of the provider's own tool
 
 # The blocks that only one role may have; those of the provider's own tools are not looked at.
 _OWNERS = {"tool_use": "assistant", "tool_result": "user", **dict.fromkeys(THINKING, "assistant")}
+# What only OpenAI's chat messages have. A result or call under these names would be left out, the rest be shown.
+_OPENAI_ROLES = ("tool", "function", "developer")
+_OPENAI_CALLS = ("tool_calls", "function_call")
+_OPENAI_PARTS = frozenset({"image_url", "input_audio", "refusal", "file"})
 _TEXTS = {"text": ("text",), "thinking": ("thinking", "signature"), "redacted_thinking": ("data",)}
 _SOURCES = {"base64": ("media_type", "data"), "url": ("url",), "file": ("file_id",), "text": ("data",)}
+
+
+def check_role(body: dict[str, JSON], attr: str) -> str:
+    """The role; refuses a message that is one of OpenAI's by its role or by how it makes calls."""
+    if (role := body.get("role")) in _OPENAI_ROLES:
+        raise other_format(f"A message with role {role}", "openai", "anthropic", f"{attr}.role")
+    for key in _OPENAI_CALLS:
+        if body.get(key):  # the providers' clients write null or nothing for none
+            raise other_format(f"A message with `{key}`", "openai", "anthropic", f"{attr}.{key}")
+    return choice(body, "role", ROLES, attr)
 
 
 def check_content(body: dict[str, JSON], attr: str) -> JSON:
@@ -32,9 +55,7 @@ def check_blocks(blocks: JSON, attr: str, role: str | None = None) -> None:
         at = f"{attr}.{i}"
         block = object_(value, "A content block", at)
         kind = string(block, "type", at, blank=False)
-        owner = _OWNERS.get(kind, role)
-        if owner != role:
-            raise invalid(f"A `{kind}` block belongs into the content of a message with role {owner}.", f"{at}.type")
+        _check_kind(kind, role, f"{at}.type")
         for key in _TEXTS.get(kind, ()):
             string(block, key, at)
         if kind in ("image", "document"):
@@ -47,6 +68,14 @@ def check_blocks(blocks: JSON, attr: str, role: str | None = None) -> None:
             string(block, "tool_use_id", at, blank=False)
             if not isinstance(block.get("content", ""), str):
                 check_blocks(block["content"], f"{at}.content")
+
+
+def _check_kind(kind: str, role: str | None, attr: str) -> None:
+    if kind in _OPENAI_PARTS:
+        raise other_format(f"A part of type `{kind}`", "openai", "anthropic", attr)
+    owner = _OWNERS.get(kind, role)
+    if owner != role:
+        raise invalid(f"A `{kind}` block belongs into the content of a message with role {owner}.", attr)
 
 
 def _check_source(source: dict[str, JSON], attr: str) -> None:
@@ -91,6 +120,8 @@ def check_tools(tools: JSON, attr: str) -> None:
     for i, value in enumerate(tools):
         at = f"{attr}.{i}"
         tool = object_(value, "A tool", at)
+        if tool.get("type") == "function":
+            raise other_format("A tool of type `function`", "openai", "anthropic", f"{at}.type")
         if tool.get("type") is not None and string(tool, "type", at, blank=False) != "custom":
             continue
         string(tool, "name", at, blank=False)

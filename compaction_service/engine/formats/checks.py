@@ -11,6 +11,15 @@ def invalid(detail: str, attr: str) -> MessageError:
     return MessageError("invalid", detail, attr)
 
 
+def other_format(what: str, theirs: str, ours: str, attr: str) -> MessageError:
+    """Something of the other format: stored, it would be no call, result or thinking, and no provider would take it."""
+    return invalid(
+        f"{what} is of the {theirs} format, and the `format` here is {ours}: it is fixed when a conversation is "
+        f"created, so create one with `format: {theirs}`.",
+        attr,
+    )
+
+
 def object_(value: JSON, what: str, attr: str) -> dict[str, JSON]:
     if not isinstance(value, dict):
         raise invalid(f"{what} must be a JSON object.", attr)

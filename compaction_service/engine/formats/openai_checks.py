@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from compaction_service.engine.formats.checks import child, choice, few_calls, invalid, items, member, object_, string
+from compaction_service.engine.formats.checks import (
+    child,
+    choice,
+    few_calls,
+    invalid,
+    items,
+    member,
+    object_,
+    other_format,
+    string,
+)
 from compaction_service.engine.types import JSON, Call, MessageError
 
 LEGACY_ID = "function_call:"  # a legacy function_call has no id: it gets this and its function's name
@@ -12,6 +22,18 @@ LEGACY_ID = "function_call:"  # a legacy function_call has no id: it gets this a
 SYSTEM_ROLES = ("system", "developer")
 ROLES = (*SYSTEM_ROLES, "user", "assistant", "tool", "function")
 CALL_KINDS = {"function": "arguments", "custom": "input"}  # the text each kind of tool call carries
+
+# Blocks of Anthropic's messages. Other providers' chat APIs have parts called like some of these, in another shape.
+_ANTHROPIC = frozenset({"tool_use", "server_tool_use", "mcp_tool_use", "redacted_thinking", "container_upload"})
+_ANTHROPIC_SOURCES = frozenset({"image", "document", "search_result"})
+
+
+def _is_anthropic(part: dict[str, JSON], kind: str) -> bool:
+    if kind == "thinking":
+        return isinstance(part.get(kind), str)
+    if kind in _ANTHROPIC_SOURCES:
+        return "source" in part
+    return kind in _ANTHROPIC or kind.endswith("tool_result")
 
 
 def check_chat(body: dict[str, JSON], attr: str) -> None:
@@ -37,7 +59,7 @@ def check_content(body: dict[str, JSON], attr: str) -> None:
 
 
 def check_parts(parts: JSON, attr: str) -> None:
-    """Known part types are checked; others are kept as they came."""
+    """Known part types are checked, blocks of Anthropic's refused; others are kept as they came."""
     if not isinstance(parts, list) or not parts:
         raise invalid("`content` must be a string, or a list with at least one part.", attr)
     for i, value in enumerate(parts):
@@ -52,6 +74,8 @@ def check_parts(parts: JSON, attr: str) -> None:
             string(child(part, kind, at), "data", f"{at}.{kind}")
         elif kind == "file":
             child(part, kind, at)
+        elif _is_anthropic(part, kind):
+            raise other_format(f"A `{kind}` block", "anthropic", "openai", f"{at}.type")
 
 
 def check_assistant(body: dict[str, JSON], attr: str) -> tuple[Call, ...]:
@@ -127,6 +151,8 @@ def check_tools(tools: JSON, attr: str) -> None:
     for i, value in enumerate(tools):
         at = f"{attr}.{i}"
         tool = object_(value, "A tool", at)
+        if "input_schema" in tool and tool.keys().isdisjoint(CALL_KINDS):
+            raise other_format("A tool with `input_schema`", "anthropic", "openai", f"{at}.input_schema")
         kind = string(tool, "type", at, blank=False)
         if kind in CALL_KINDS:
             string(child(tool, kind, at), "name", f"{at}.{kind}", blank=False)

@@ -91,6 +91,29 @@ def test_fit__old_results__are_masked_before_anything_is_cut() -> None:
     assert [entry.masked for entry in parts.tail] == [()] * 6
 
 
+def test_fit__old_results__the_oldest_are_masked_and_no_more_than_needed() -> None:
+    parts = tail(user(10), *(body for id_ in "abcd" for body in (call(id_), result(id_, 300))), assistant(10))
+    full = recount(parts)
+    for excess, masked in ((1, [3]), (280, [3]), (500, [3, 5]), (800, [3, 5, 7]), (1100, [3, 5, 7, 9])):
+        done = fitted(parts, full - excess)
+        assert [entry.position for entry in done.parts.tail if entry.masked] == masked
+        assert not done.parts.summaries
+        assert done.tokens == recount(done.parts) <= full - excess
+
+
+def test_fit__several_results_in_one_message__only_the_first_are_masked() -> None:
+    parts = tail(user(10), call("a", "b"), result("a", 300), result("b", 300), assistant(10))
+    both = replace(
+        parts.tail[2],
+        facts=replace(parts.tail[2].facts, answers=(*parts.tail[2].facts.answers, *parts.tail[3].facts.answers)),
+        tokens=parts.tail[2].tokens + parts.tail[3].tokens,
+    )
+    assert both.mask_oldest(1).masked == (0,)
+    assert both.mask_oldest(400).masked == (0, 1)
+    assert both.mask_oldest(1).mask_oldest(1).masked == (0, 1)
+    assert both.mask_oldest(0).masked == ()
+
+
 def test_fit__old_exchanges__become_one_summary_and_the_request_is_carried() -> None:
     parts = tail(user(400), assistant(400), user(20), assistant(400), call("x"), result("x", 30))
     done = fitted(parts, 250)
@@ -251,6 +274,29 @@ def test_fit__any_conversation_and_budget__fits_and_is_valid(
     assert request.body in messages
     assert done.degraded is (done.parts != parts)
     assert parts.tail == tuple(store.entries)
+
+
+@given(conversations, st.integers(1, 3000))
+def test_fit__masks_alone_are_enough__none_could_be_spared_and_the_oldest_have_them(
+    played: list[Step], excess: int
+) -> None:
+    parts = Parts(tail=tuple(stored(played, SYNTHETIC)))
+    budget = recount(parts) - excess
+    try:
+        done = fitted(parts, budget)
+    except Overflow:
+        return
+    if done.parts.summaries or [one.body for one in done.parts.tail] != [one.body for one in parts.tail]:
+        return
+    savings = [
+        (index in new.masked, answer.saving)
+        for old, new in zip(parts.tail, done.parts.tail, strict=True)
+        for index, answer in enumerate(new.facts.answers)
+        if answer.saving > 0 and index not in old.masked
+    ]
+    hidden = [masked for masked, _ in savings]
+    assert hidden == sorted(hidden, reverse=True)
+    assert done.tokens + [saving for masked, saving in savings if masked][-1] > budget
 
 
 @given(conversations)

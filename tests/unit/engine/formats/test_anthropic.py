@@ -180,6 +180,46 @@ def test_read__message_the_api_would_refuse__names_the_place(message: Any, code:
     assert caught.value.detail.endswith(".")
 
 
+OPENAI_CALL = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+
+
+@pytest.mark.parametrize(
+    ("message", "attr"),
+    [
+        ({"role": "tool", "tool_call_id": "c1", "content": "x"}, ".role"),
+        ({"role": "function", "name": "f", "content": "x"}, ".role"),
+        ({"role": "developer", "content": "x"}, ".role"),
+        ({"role": "assistant", "content": None, "tool_calls": [OPENAI_CALL]}, ".tool_calls"),
+        ({"role": "assistant", "content": "let me see", "tool_calls": [OPENAI_CALL]}, ".tool_calls"),
+        ({"role": "assistant", "content": "x", "function_call": {"name": "f", "arguments": "{}"}}, ".function_call"),
+        (user(text("x"), {"type": "image_url", "image_url": {"url": "http://x"}}), ".content.1.type"),
+        (user({"type": "input_audio", "input_audio": {"data": "A"}}), ".content.0.type"),
+        (user({"type": "file", "file": {"file_id": "f"}}), ".content.0.type"),
+        (assistant({"type": "refusal", "refusal": "no"}), ".content.0.type"),
+    ],
+)
+def test_read__message_of_the_openai_format__is_refused_naming_both_formats(message: Any, attr: str) -> None:
+    with pytest.raises(MessageError) as caught:
+        FORMAT.read(message, "messages.3")
+
+    assert (caught.value.code, caught.value.attr) == ("invalid", f"messages.3{attr}")
+    assert "`format` here is anthropic" in caught.value.detail
+    assert "`format: openai`" in caught.value.detail
+
+
+def test_read__calls_that_are_null_or_empty__are_none() -> None:
+    message: dict[str, Any] = {"role": "assistant", "content": "x", "tool_calls": [], "function_call": None}
+
+    assert FORMAT.read(message, "messages.0").response
+
+
+def test_check_tools__tool_of_the_openai_format__is_refused_naming_both_formats() -> None:
+    with pytest.raises(MessageError, match="`format: openai`") as caught:
+        FORMAT.check_tools([{"type": "function", "function": {"name": "f"}}], "tools")
+
+    assert caught.value.attr == "tools.0.type"
+
+
 BLOCKS = st.sampled_from([block for message in VALID for block in message["content"] if isinstance(block, dict)])
 JSON_VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5) | BLOCKS,

@@ -176,6 +176,53 @@ def test_read__message_the_api_would_refuse__names_the_place(message: Any, code:
     assert caught.value.detail.endswith(".")
 
 
+SOURCE = {"type": "base64", "media_type": "image/png", "data": "AAAA"}
+ANTHROPIC_BLOCKS: list[dict[str, Any]] = [
+    {"type": "tool_use", "id": "t1", "name": "bash", "input": {}},
+    {"type": "tool_result", "tool_use_id": "t1", "content": "x"},
+    {"type": "thinking", "thinking": "hmm", "signature": "s"},
+    {"type": "redacted_thinking", "data": "x"},
+    {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {}},
+    {"type": "web_search_tool_result", "tool_use_id": "s1", "content": []},
+    {"type": "mcp_tool_result", "tool_use_id": "s1", "content": []},
+    {"type": "image", "source": SOURCE},
+    {"type": "document", "source": SOURCE},
+]
+
+
+@pytest.mark.parametrize("block", ANTHROPIC_BLOCKS, ids=lambda block: block["type"])
+@pytest.mark.parametrize("role", ["user", "assistant", "system", "tool"])
+def test_read__block_of_the_anthropic_format__is_refused_naming_both_formats(role: str, block: dict[str, Any]) -> None:
+    message = {"role": role, "content": [{"type": "text", "text": "x"}, block], "tool_call_id": "c1"}
+    with pytest.raises(MessageError) as caught:
+        FORMAT.read(message, "messages.3")
+
+    assert (caught.value.code, caught.value.attr) == ("invalid", "messages.3.content.1.type")
+    for told in (f"`{block['type']}`", "`format` here is openai", "`format: anthropic`"):
+        assert told in caught.value.detail
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"type": "thinking", "thinking": [{"type": "text", "text": "hmm"}]},
+        {"type": "image"},
+        {"type": "video_url", "video_url": {"url": "http://x"}},
+        {"type": "document_url", "document_url": "http://x"},
+    ],
+)
+def test_read__part_of_another_chat_provider__is_kept(part: dict[str, Any]) -> None:
+    assert FORMAT.read({"role": "assistant", "content": [part]}, "messages.0").response
+
+
+def test_check_tools__tool_of_the_anthropic_format__is_refused_naming_both_formats() -> None:
+    for tool in ({"name": "f", "input_schema": {}}, {"type": "custom", "name": "f", "input_schema": {}}):
+        with pytest.raises(MessageError, match="anthropic") as caught:
+            FORMAT.check_tools([tool], "tools")
+
+        assert caught.value.attr == "tools.0.input_schema"
+
+
 JSON_VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5) | st.sampled_from([*VALID, tool_call()]),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
