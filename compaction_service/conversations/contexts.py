@@ -28,7 +28,6 @@ class Context:
     """A rendered context and what is said about it (api.md)."""
 
     body: dict[str, Any]
-    fits: bool
 
 
 def terms_for(
@@ -96,35 +95,13 @@ def context_read(conversation: Conversation, terms: Terms, parts: Parts, target:
     something in it has no equal in the other format.
     """
     fmt = formats.get(conversation.format)
-    within, degraded = fits(conversation, terms), False
-    shown = breakdown(conversation, terms)
-    if not within:
-        synthetic = synthetic_tokens(fmt, terms.counter, (Call("id", "name"),))
-        fitted = fit.fit(
-            fmt,
-            parts,
-            budget=terms.raw(terms.limits.window - terms.limits.reserve - ROUNDING)
-            - _opening_tokens(fmt, terms, parts),
-            system_tokens=conversation.system_tokens,
-            tools_tokens=conversation.tools_tokens,
-            synthetic_tokens=synthetic,
-            count=terms.counter.text,
-            extract=partial(_extract, fmt, terms),
-            keeps_thinking=not fmt.binds_thinking(terms.model),
-        )
-        parts, degraded = _counted(fmt, terms, parts, fitted.parts), fitted.degraded
-        raw = part_tokens(
-            parts,
-            system_tokens=conversation.system_tokens,
-            tools_tokens=conversation.tools_tokens,
-            synthetic_tokens=synthetic,
-        )
-        shown = {name: terms.shown(tokens) for name, tokens in raw.items()}
+    shown, degraded = breakdown(conversation, terms), False
+    if not fits(conversation, terms):
+        parts, shown, degraded = _made_to_fit(conversation, terms, fmt, parts)
     rendered, tools = render(fmt, parts), parts.tools
     if target not in (None, fmt.name):
         rendered, tools = convert(rendered, target), convert_tools(tools, target)
     return Context(
-        fits=True,
         body={
             "system": rendered.system,
             "messages": rendered.messages,
@@ -141,6 +118,34 @@ def context_read(conversation: Conversation, terms: Terms, parts: Parts, target:
             "masked": [entry.position for entry in (*parts.carried, *parts.tail) if entry.masked],
         },
     )
+
+
+def _made_to_fit(
+    conversation: Conversation, terms: Terms, fmt: Format, stored: Parts
+) -> tuple[Parts, dict[str, int], bool]:
+    """Parts within the window, their tokens as the meter shows them, and whether something was left out."""
+    budget = terms.raw(terms.limits.window - terms.limits.reserve - ROUNDING) - _opening_tokens(fmt, terms, stored)
+    beside = {
+        "system_tokens": conversation.system_tokens,
+        "tools_tokens": conversation.tools_tokens,
+        "synthetic_tokens": synthetic_tokens(fmt, terms.counter, (Call("id", "name"),)),
+    }
+    while True:
+        fitted = fit.fit(
+            fmt,
+            stored,
+            budget=budget,
+            count=terms.counter.text,
+            extract=partial(_extract, fmt, terms),
+            keeps_thinking=not fmt.binds_thinking(terms.model),
+            **beside,
+        )
+        parts = _counted(fmt, terms, stored, fitted.parts)
+        shown = {name: terms.shown(tokens) for name, tokens in part_tokens(parts, **beside).items()}
+        over = sum(shown.values()) - (terms.limits.window - terms.limits.reserve)
+        if over <= 0:
+            return parts, shown, fitted.degraded
+        budget -= terms.raw(over) + 1  # the count has the last word: what a cut seemed to save it did not
 
 
 def _counted(fmt: Format, terms: Terms, stored: Parts, cut: Parts) -> Parts:

@@ -57,7 +57,8 @@ def fit(
 
     `count`: tokens of a text. `extract(entries, tokens)`: an extractive summary of these messages in at most so many
     tokens. Overflow only if system, tools and the last user request alone do not fit. Where that request holds tool
-    results, its exchange in its shortest form counts; where there is no request, the newest exchange.
+    results, its exchange in its shortest form counts; where there is no request, the newest exchange or a
+    summary of it.
     `keeps_thinking`: it may be shown though what stood before it was left out.
     """
 
@@ -67,6 +68,14 @@ def fit(
         )
         return sum(breakdown.values())
 
+    def overflow(request: int) -> Overflow:
+        return Overflow(
+            {"budget": budget, "system": system_tokens, "tools": tools_tokens, "last_user_request": request}
+        )
+
+    request = _last_request(parts)
+    if request and not request.facts.answers and system_tokens + tools_tokens + request.shown_tokens > budget:
+        raise overflow(request.shown_tokens)  # whatever else is left out
     tokens = cost(parts)
     degraded = False
     ways = _Ways(fmt, count, extract, synthetic_tokens, budget - system_tokens - tools_tokens)
@@ -78,8 +87,7 @@ def fit(
         if (fewer := cost(changed)) < tokens:
             parts, tokens, degraded = changed, fewer, True
     if tokens > budget:
-        request = tokens - system_tokens - tools_tokens
-        raise Overflow({"budget": budget, "system": system_tokens, "tools": tools_tokens, "last_user_request": request})
+        raise overflow(tokens - system_tokens - tools_tokens)
     return Fitted(parts, tokens, degraded)
 
 
@@ -196,9 +204,13 @@ class _Ways:
         else:
             anchor = (request,)
         chosen = {entry.position for entry in anchor}
+        others = [some for some in reversed(exchanges) if not any(entry.position in chosen for entry in some)]
         nodes: list[Summary] = []
         left = self.room - self._most(anchor)
-        others = [some for some in reversed(exchanges) if not any(entry.position in chosen for entry in some)]
+        if left < 0 and anchor and request is None:  # nobody asked for it word for word
+            node = self.extract(anchor, self.room)
+            if node.tokens <= self.room:
+                nodes, chosen, left = [node], set(), self.room - node.tokens
         pieces: list[Summary | Sequence[Entry]] = [*others[:1], *reversed(parts.summaries), *others[1:]]
         for piece in pieces:
             tokens = piece.tokens if isinstance(piece, Summary) else self._most(piece)

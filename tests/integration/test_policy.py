@@ -298,3 +298,28 @@ def test_write__unknown_query_parameter__is_refused_and_does_nothing(service: Se
     told = service.post(f"{path}/compactions?dry_run=true", status=400)
     assert (told["errors"][0]["code"], told["errors"][0]["attr"]) == ("unknown_parameter", "dry_run")
     assert service.compactions(path) == []
+
+
+def test_context__spoken_answer_over_the_window__fits_by_the_count_of_what_is_sent(service: Service) -> None:
+    path = service.create(context_window=2000)
+    service.append(path, {"role": "user", "content": "Tell me a long story."})
+    audio = {"id": "audio_1", "transcript": "The quick brown fox jumps over the lazy dog. " * 1500}
+    service.append(path, {"role": "assistant", "content": None, "audio": audio})
+    context = service.context(path)
+    assert (context["fits"], context["degraded"]) == (True, True)
+    assert context["meter"]["tokens"] <= 2000
+    assert len(str(context["messages"])) < 12_000
+
+
+def test_context__only_an_exchange_of_tools_that_is_too_long__is_a_summary_of_it(service: Service) -> None:
+    path = service.create(context_window=2000)
+    call = {"id": "c1", "type": "function", "function": {"name": "write", "arguments": f'{{"text": "{LINE * 300}"}}'}}
+    service.append(
+        path,
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "content": "Written."},
+    )
+    context = service.context(path)
+    assert (context["fits"], context["degraded"]) == (True, True)
+    assert [message["role"] for message in context["messages"]] == ["user"]
+    assert 0 < context["meter"]["tokens"] <= 2000

@@ -242,6 +242,34 @@ def test_fit__request_that_holds_results__stays_with_its_call() -> None:
     assert done.parts.tail == (parts.tail[2], both)
 
 
+def test_fit__no_request_and_a_newest_exchange_that_is_too_long__is_summarised() -> None:
+    long = call("x")
+    long["tool_calls"][0]["function"]["arguments"] = words(900)
+    parts = tail(assistant(30), long, result("x", 5))
+    done = fitted(parts, 200)
+    assert (done.parts.tail, len(done.parts.summaries)) == ((), 1)
+    assert (done.parts.summaries[0].from_position, done.parts.summaries[0].to_position) == (2, 3)
+    assert recount(done.parts) <= 200
+    assert done.degraded
+
+
+def test_fit__request_alone_over_budget__is_told_before_anything_is_summarised() -> None:
+    def never(entries: Sequence[Entry], tokens: int) -> Summary:
+        raise AssertionError("in vain")
+
+    with pytest.raises(Overflow):
+        fit(
+            openai,
+            tail(user(10), assistant(10), user(900)),
+            budget=300,
+            system_tokens=SYSTEM,
+            tools_tokens=TOOLS,
+            synthetic_tokens=SYNTHETIC,
+            count=count,
+            extract=never,
+        )
+
+
 def test_fit__empty_conversation_over_budget__overflow() -> None:
     with pytest.raises(Overflow):
         fitted(Parts(), SYSTEM)
