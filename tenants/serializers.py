@@ -10,6 +10,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from compaction_service.api.serializers import StorableJSONField, StrictSerializer
+from compaction_service.llm.headers import is_reserved
 from tenants.limits import limits_of
 from tenants.models import Scope, Tenant
 
@@ -21,7 +22,10 @@ class HeadersField(serializers.DictField):
     """Names and values of HTTP headers; nothing that could end a header line, or replace the provider's key."""
 
     child = serializers.CharField(max_length=4096, allow_blank=True)
-    default_error_messages = {"header": "Not a header that can be sent."}
+    default_error_messages = {
+        "header": "Not a header that can be sent.",
+        "reserved": "The header {name} is set by the service and cannot be given.",
+    }
 
     def to_internal_value(self, data: Any) -> Any:
         value: dict[str, str] = super().to_internal_value(data)
@@ -29,13 +33,17 @@ class HeadersField(serializers.DictField):
             token = name.isascii() and name.replace("-", "").replace("_", "").isalnum()
             if not token or not (text.isascii() and (text.isprintable() or not text)):
                 self.fail("header")
+            if is_reserved(name):
+                self.fail("reserved", name=name)
         return value
 
 
 class SummarizerSerializer(StrictSerializer):
     """The model that writes summaries. In a PATCH, null unsets a field."""
 
-    model = serializers.CharField(max_length=200, allow_null=True, required=False, help_text="Any litellm model name.")
+    model = serializers.CharField(
+        max_length=200, allow_null=True, required=False, help_text="A litellm model name of a provider that is called."
+    )
     fallback_models = serializers.ListField(
         child=serializers.CharField(max_length=200), max_length=8, allow_null=True, required=False,
         help_text="Tried in order when the model fails.",
@@ -47,7 +55,9 @@ class SummarizerSerializer(StrictSerializer):
         max_length=4096, allow_null=True, required=False, write_only=True, trim_whitespace=True,
         help_text="The provider's key. Stored encrypted, never shown; dropped when api_base changes without a new one.",
     )  # fmt: skip
-    extra_headers = HeadersField(allow_null=True, required=False, help_text="Sent with every call.")
+    extra_headers = HeadersField(
+        allow_null=True, required=False, help_text="Sent with every call; none that carry the key or frame the request."
+    )
 
 
 class SummarizerViewSerializer(serializers.Serializer[Any]):

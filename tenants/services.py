@@ -12,7 +12,8 @@ from django.conf import settings
 from django.db.models import Q
 from django.utils import timezone
 
-# The two imports below the API layer are pure (no Django, no models): rules about a policy's fields and about URLs.
+# The imports below the API layer are pure (no Django, no models): rules about names of models, a policy's fields, URLs.
+from compaction_service.engine import model_names
 from compaction_service.engine import policy as policies
 from compaction_service.llm.urls import UrlRefused, check_base_url
 from tenants import keys, limits
@@ -91,7 +92,15 @@ def tenant_update(
 
 
 def summarizer_check(changes: Mapping[str, Any]) -> None:
-    """TenantError for a base URL that may not be called. Looks the host up, so call it outside any transaction."""
+    """TenantError for a model or a base URL that may not be called.
+
+    Looks the host up, so call it outside any transaction.
+    """
+    named = {"model": changes.get("model")}
+    named |= {f"fallback_models.{i}": model for i, model in enumerate(changes.get("fallback_models") or ())}
+    for field, model in named.items():
+        if model and (problem := model_names.problem(model)):
+            raise TenantError(f"summarizer.{field}", problem)
     if url := changes.get("api_base"):
         try:
             check_base_url(url, settings.ALLOW_LOCAL_MODEL_URLS)

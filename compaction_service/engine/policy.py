@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from compaction_service.engine import policy_fields
+from compaction_service.engine import model_names, policy_fields
 from compaction_service.engine.policy_fields import PolicyError
 
 __all__ = ["PRESETS", "Limits", "Policy", "PolicyError", "check", "crossed", "limit", "merge", "resolve"]
@@ -107,7 +107,7 @@ class Policy:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Policy:
-        """What `resolve` makes of these fields alone. PolicyError as `check`."""
+        """What `resolve` makes of these fields alone. PolicyError as `resolve`."""
         return resolve([("", values)])[0]
 
 
@@ -123,7 +123,20 @@ class Limits:
 
 
 def check(level: Mapping[str, Any]) -> None:
-    """PolicyError for the first field that is unknown, of the wrong type or out of range. None is always allowed."""
+    """PolicyError for the first field that is unknown, of the wrong type, out of range or names a model never called.
+
+    None is always allowed. For what is about to be set: a level that was stored with such a model still resolves, and
+    the call is refused.
+    """
+    _check_forms(level)
+    named = {"summarizer_model": level.get("summarizer_model")}
+    named |= {f"fallback_models.{i}": model for i, model in enumerate(level.get("fallback_models") or ())}
+    for field, model in named.items():
+        if model is not None and (problem := model_names.problem(model)):
+            raise PolicyError(field, problem)
+
+
+def _check_forms(level: Mapping[str, Any]) -> None:
     for name, value in level.items():
         rule = policy_fields.RULES.get(name)
         if rule is None:
@@ -138,13 +151,13 @@ def resolve(levels: Sequence[tuple[str, Mapping[str, Any]]]) -> tuple[Policy, di
     `levels` go from general to specific; the most specific wins, None sets nothing, and a level's preset expands
     before its own fields. Two consequences: a more specific preset replaces a more general one as a whole, and a
     `threshold` that is set after `max_tokens` puts it out of force (the two are one choice).
-    PolicyError as `check`.
+    PolicyError for a field that is unknown, of the wrong type or out of range.
     """
     preset_level = max((i for i, (_, level) in enumerate(levels) if level.get("preset") is not None), default=-1)
     values: dict[str, Any] = {}
     sources = dict.fromkeys((field.name for field in fields(Policy)), DEFAULT)
     for i, (name, level) in enumerate(levels):
-        check(level)
+        _check_forms(level)
         expanded = PRESETS[level["preset"]] if i == preset_level else {}
         for layer in (expanded, level):
             given = {field: value for field, value in layer.items() if value is not None}

@@ -19,39 +19,21 @@ from typing import Any
 
 import httpx
 
+from compaction_service.engine import model_names
 from compaction_service.llm import urls
 from compaction_service.llm.errors import CallError, Code, call_error, error_of_status, parse_retry_after
-from compaction_service.llm.transport import CONNECT_TIMEOUT, Exchange, GuardedTransport, TenantUrl, on_the_wire
+from compaction_service.llm.headers import is_reserved
+from compaction_service.llm.transport import CONNECT_TIMEOUT, Exchange, GuardedTransport, on_the_wire
 
 _ENVIRONMENT = {
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # else the import asks the network for its price map
     "LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS": "True",  # likewise
     "LITELLM_MODE": "PRODUCTION",  # else it reads a .env file it finds
+    "USE_LITELLM_PROXY": "False",  # else it sends every call where the environment says
     "LOGGING_EXECUTOR_MAX_THREADS": "1",  # litellm logs each success on a thread; the default is a hundred
 }
 # They print requests, answers and errors, keys and conversations included, at one level or another.
 _LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy", "openai", "httpx", "httpcore")
-# Providers that a tenant's own base URL may be combined with: those that use the call's key and nothing else. The
-# others sign with, or send, credentials of this process (AWS, Google, Azure, OAuth caches).
-_WITH_BASE_URL = frozenset(
-    (
-        "openai",
-        "anthropic",
-        "gemini",
-        "mistral",
-        "cohere",
-        "cohere_chat",
-        "deepseek",
-        "fireworks_ai",
-        "groq",
-        "hosted_vllm",
-        "litellm_proxy",
-        "openrouter",
-        "perplexity",
-        "together_ai",
-        "xai",
-    )
-)
 _NO_KEY = "none"
 _NOWHERE = "http://127.0.0.1:9/v1"
 
@@ -63,8 +45,9 @@ _loaded: Any = None
 class CompletionRequest:
     """One call: `model` is a litellm name, or, with `api_base`, any name an OpenAI-compatible server knows.
 
-    `timeout`: seconds for the whole call. `max_tokens`: of the answer. `allow_local`: `api_base` may be a loopback
-    address (development, tests). Texts and key are kept out of `repr`.
+    Without `api_base` it needs a key: those of the environment are nobody's. `timeout`: seconds for the whole call.
+    `max_tokens`: of the answer. `allow_local`: `api_base` may be a loopback address (development, tests).
+    `extra_headers`: reserved ones are left out. Texts and key are kept out of `repr`.
     """
 
     model: str
@@ -135,11 +118,16 @@ def complete(request: CompletionRequest) -> Completion:
     """One non-streamed completion, one HTTP request. Raises `CallError` and nothing else. Thread-safe."""
     preload()
     begun = time.monotonic()
-    exchange = Exchange(begun + request.timeout)
+    headers = {name: value for name, value in (request.extra_headers or {}).items() if not is_reserved(name)}
+    exchange = Exchange(
+        begun + request.timeout,
+        allow_local=request.allow_local and request.api_base is not None,
+        headers=frozenset(name.lower() for name in headers),
+    )
     try:
-        exchange.tenant_url = _tenant_url(request)
+        arguments = _arguments(request, headers)
         with on_the_wire(exchange):
-            answer = _loaded.completion(**_arguments(request))
+            answer = _loaded.completion(**arguments)
         return _completion(request, answer, begun)
     except urls.UrlRefused:
         error = call_error("url_refused")
@@ -150,18 +138,21 @@ def complete(request: CompletionRequest) -> Completion:
     raise error  # out here, so that no traceback leads to the provider's words
 
 
-def _tenant_url(request: CompletionRequest) -> TenantUrl | None:
-    if request.api_base is None:
-        return None
-    _, _, loopback_only = urls.split_base_url(request.api_base, request.allow_local)
-    headers = frozenset(name.lower() for name in request.extra_headers or ())
-    return TenantUrl(request.allow_local, loopback_only, headers)
+def _arguments(request: CompletionRequest, headers: dict[str, str]) -> dict[str, Any]:
+    """litellm's arguments. Everything is per call; its globals stay empty, and it has nothing left to find by itself:
+    provider and key are always given.
 
-
-def _arguments(request: CompletionRequest) -> dict[str, Any]:
-    """litellm's arguments. Everything is per call; its globals stay empty."""
+    Raises `CallError` for a model that is not called, UrlRefused for a base URL of an unacceptable form.
+    """
+    if request.api_base is not None:
+        urls.split_base_url(request.api_base, request.allow_local)
+    elif not request.api_key:
+        raise call_error("authentication")
+    provider, name = _provider(request.model, by_url=request.api_base is not None)
     arguments: dict[str, Any] = {
-        "model": request.model,
+        "model": name,
+        "custom_llm_provider": provider,
+        "api_key": request.api_key or _NO_KEY,
         "messages": [
             {"role": "system", "content": _encodable(request.system)},
             {"role": "user", "content": _encodable(request.user)},
@@ -175,21 +166,25 @@ def _arguments(request: CompletionRequest) -> dict[str, Any]:
     }
     if request.temperature is not None:
         arguments["temperature"] = request.temperature
-    if request.extra_headers:
-        arguments["extra_headers"] = dict(request.extra_headers)
-    if request.api_key is not None:
-        arguments["api_key"] = request.api_key
+    if headers:
+        arguments["extra_headers"] = headers
     if request.api_base is not None:
-        prefix, _, rest = request.model.partition("/")
-        known = rest and prefix in _loaded.provider_list
-        if known and prefix not in _WITH_BASE_URL:
-            raise call_error("bad_request")
-        arguments["custom_llm_provider"] = prefix if known else "openai"
-        arguments["model"] = rest if known else request.model
         arguments["api_base"] = request.api_base
-        # Without one litellm would send the operator's key, from the environment, to the tenant's URL.
-        arguments["api_key"] = request.api_key or _NO_KEY
     return arguments
+
+
+def _provider(model: str, *, by_url: bool) -> tuple[str, str]:
+    """The provider that is called, and the model's name there. Raises `CallError` for one that is not called."""
+    provider, name = model_names.split(model)
+    if model_names.problem(model) is not None:
+        raise call_error("bad_request")
+    if provider is None and by_url:
+        provider = "openai"
+    elif provider is None:  # litellm knows some names without a prefix, by lists
+        name, provider, *_ = _loaded.get_llm_provider(model)
+    if provider not in model_names.PROVIDERS or (provider in model_names.BY_URL and not by_url):
+        raise call_error("bad_request")
+    return provider, name
 
 
 def _encodable(text: str) -> str:

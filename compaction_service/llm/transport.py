@@ -1,8 +1,9 @@
 """The only way out to a model: one guarded HTTP transport under every client that litellm makes.
 
 It holds a call to what `complete` promises, whatever library is on top: one attempt on the wire, one deadline for all
-of it (also against a server that drips bytes), a bounded answer, no redirects, no proxies, no cookies. For a tenant's
-own base URL: only addresses that may be connected to, checked for the very connection, and only the call's own headers.
+of it (also against a server that drips bytes), a bounded answer, no redirects, no proxies, no cookies. Whoever chose
+the URL (a tenant, litellm for a provider, the environment): only HTTPS to public addresses, checked for the very
+connection, and only the call's own headers.
 
 Every call has its own connection, closed at its end: a kept one would outlive the check of its address, and a new one
 costs little beside seconds of generation.
@@ -31,9 +32,9 @@ _OWN_HEADERS = [
 ]
 
 
-# What a tenant's server gets to see besides the call's own extra headers. Libraries add others from the environment
+# What a server gets to see besides the call's own extra headers. Libraries add others from the environment
 # (OPENAI_CUSTOM_HEADERS, an organisation's id), and those are the operator's.
-_TENANT_HEADERS = frozenset(
+_HEADERS = frozenset(
     (
         "host",
         "accept",
@@ -49,21 +50,13 @@ _TENANT_HEADERS = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class TenantUrl:
-    """A base URL that a tenant gave: what may be connected to, and which headers go there."""
-
-    allow_local: bool
-    loopback_only: bool
-    headers: frozenset[str]  # the call's extra ones, lower case
-
-
 @dataclass(slots=True)
 class Exchange:
     """One call on the wire: what it may do, and what came of it."""
 
     deadline: float  # on time.monotonic
-    tenant_url: TenantUrl | None = None  # None: the provider's own, as the operator configured it
+    allow_local: bool = False  # loopback may be connected to as well, over plain HTTP too
+    headers: frozenset[str] = frozenset()  # the call's extra ones, lower case
     posted: set[str] = field(default_factory=set, repr=False)  # URLs; some providers' hold the key
     timed_out: bool = False
     refused: bool = False  # by urls
@@ -113,7 +106,11 @@ class GuardedTransport(httpx.BaseTransport):
             port=request.url.port,
             target=request.url.raw_path,
         )
-        backend = _GuardedBackend(exchange)
+        plain = request.url.scheme != "https"
+        if plain and not exchange.allow_local:
+            exchange.refused = True
+            raise httpx.UnsupportedProtocol("not https", request=request)
+        backend = _GuardedBackend(exchange, loopback_only=plain)
         try:
             with (
                 httpcore.ConnectionPool(ssl_context=self._ssl_context, network_backend=backend) as pool,
@@ -145,14 +142,8 @@ def _once_more(request: httpx.Request, exchange: Exchange) -> httpx.Response:
 
 
 def _headers(request: httpx.Request, exchange: Exchange) -> list[tuple[bytes, bytes]]:
-    tenant_url = exchange.tenant_url
-    allowed = None if tenant_url is None else _TENANT_HEADERS | tenant_url.headers
-    own = {name for name, _ in _OWN_HEADERS}
-    kept = [
-        (name, value)
-        for name, value in request.headers.raw
-        if name.lower() not in own and (allowed is None or name.decode("ascii", "replace").lower() in allowed)
-    ]
+    allowed = (_HEADERS | exchange.headers) - {name.decode() for name, _ in _OWN_HEADERS}
+    kept = [(name, value) for name, value in request.headers.raw if name.decode("ascii", "replace").lower() in allowed]
     return kept + _OWN_HEADERS
 
 
@@ -171,8 +162,9 @@ def _read(answer: httpcore.Response) -> bytes:
 class _GuardedBackend(httpcore.NetworkBackend):
     """Connects to vetted addresses within the deadline. TLS still names and checks the host, not the address."""
 
-    def __init__(self, exchange: Exchange) -> None:
+    def __init__(self, exchange: Exchange, *, loopback_only: bool) -> None:
         self._exchange = exchange
+        self._loopback_only = loopback_only
         self._sockets = httpcore.SyncBackend()
 
     def connect_tcp(
@@ -183,17 +175,14 @@ class _GuardedBackend(httpcore.NetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.NetworkStream:
-        addresses = [host]
         exchange = self._exchange
-        rules = exchange.tenant_url
-        if rules is not None:
-            try:
-                addresses = urls.vetted_addresses(
-                    host, port, allow_local=rules.allow_local, loopback_only=rules.loopback_only
-                )
-            except urls.UrlRefused:
-                exchange.refused = True
-                raise httpcore.ConnectError("refused") from None
+        try:
+            addresses = urls.vetted_addresses(
+                host, port, allow_local=exchange.allow_local, loopback_only=self._loopback_only
+            )
+        except urls.UrlRefused:
+            exchange.refused = True
+            raise httpcore.ConnectError("refused") from None
         give_up = time.monotonic() + CONNECT_TIMEOUT
         for address in addresses:
             left = min(exchange.remaining(httpcore.ConnectTimeout), give_up - time.monotonic())

@@ -12,18 +12,18 @@ from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from urllib.parse import urlsplit
 
 MAX_LENGTH = 2048
-# Addresses that Python calls global, but that lead to a cloud's own services or to an IPv4 address in disguise.
+_GLOBAL_UNICAST = ip_network("2000::/3")  # all that was ever given out of IPv6; what is outside has a special purpose
+# Addresses that Python calls global, but that IANA keeps for a special purpose, or that lead to a cloud's own services
+# or to an IPv4 address in disguise.
 _NOT_PUBLIC = tuple(
     ip_network(net)
     for net in (
         "168.63.129.16/32",  # Azure's wire server
         "192.0.0.0/24",  # protocol assignments; Oracle's metadata among them
         "192.88.99.0/24",  # 6to4 relays
-        "64:ff9b::/96",  # NAT64
-        "64:ff9b:1::/48",  # NAT64, local use
-        "2001::/32",  # Teredo
+        "2001::/23",  # protocol assignments; Teredo among them
         "2002::/16",  # 6to4
-        "::/96",  # IPv4-compatible
+        "3fff::/20",  # documentation
     )
 )
 
@@ -101,4 +101,6 @@ def _plain(address: str) -> IPv4Address | IPv6Address:
 
 
 def _is_public(ip: IPv4Address | IPv6Address) -> bool:
+    if isinstance(ip, IPv6Address) and ip not in _GLOBAL_UNICAST:
+        return False
     return ip.is_global and not ip.is_multicast and not ip.is_reserved and not any(ip in net for net in _NOT_PUBLIC)

@@ -133,6 +133,31 @@ def test_resolve__threshold_beside_three_layer__replaces_its_max_tokens() -> Non
     assert (found.max_tokens, found.exceed, found.messages_only) == (None, False, True)
 
 
+def test_resolve__model_that_is_never_called__stays_as_it_was_stored() -> None:
+    stored = {"summarizer_model": "ollama/llama3", "fallback_models": ["x", "http://127.0.0.1"]}
+    assert policy.resolve([("conversation", stored)])[0].summarizer_model == "ollama/llama3"
+    assert policy.Policy.from_dict(stored).fallback_models == ("x", "http://127.0.0.1")
+
+
+@pytest.mark.parametrize(
+    ("level", "field"),
+    [
+        ({"summarizer_model": "oobabooga/http://169.254.169.254/latest"}, "summarizer_model"),
+        ({"summarizer_model": "ollama/llama3"}, "summarizer_model"),
+        ({"fallback_models": ["gpt-4o-mini", "bedrock/x"]}, "fallback_models.1"),
+    ],
+)
+def test_check__model_that_is_never_called__names_the_field(level: dict[str, Any], field: str) -> None:
+    with pytest.raises(PolicyError) as caught:
+        policy.check(level)
+    assert caught.value.field == field
+
+
+@pytest.mark.parametrize("name", ["gpt-4o-mini", "openai/ollama/x", "my/model", "ollama", "gemini/gemini-x", "a:b"])
+def test_check__any_other_name_of_a_model__passes(name: str) -> None:
+    policy.check({"summarizer_model": name, "fallback_models": [name]})
+
+
 def test_resolve__invalid_level__raises() -> None:
     with pytest.raises(PolicyError, match="target"):
         effective({"target": 2})

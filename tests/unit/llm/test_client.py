@@ -11,9 +11,12 @@ import traceback
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
+from typing import Any, NoReturn
 
+import httpcore
 import pytest
 
+from compaction_service.engine import model_names
 from compaction_service.llm.client import CompletionRequest
 from compaction_service.llm.errors import CallError
 from tests.model_server import Control, running
@@ -25,6 +28,46 @@ def silent_port() -> Iterator[int]:
     """A port that takes connections and never says a word."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         yield listener.getsockname()[1]
+
+
+Wire = list[tuple[httpcore.URL, list[tuple[bytes, bytes]]]]
+UNCALLED = [
+    *(f"{provider}/some-model" for provider in sorted(model_names.NOT_CALLED)),
+    "oobabooga/http://169.254.169.254/latest",
+    "openai/http://169.254.169.254/latest",
+    "http://169.254.169.254/latest",
+]
+
+
+# litellm imports a provider's part of itself at the first call to it; what that remarks on is nothing of ours.
+imports_parts_of_litellm = pytest.mark.filterwarnings("ignore")
+
+
+@pytest.fixture
+def wire(monkeypatch: pytest.MonkeyPatch) -> Wire:
+    """What is asked of the connections below our transport, none of which is made."""
+    asked: Wire = []
+
+    def stream(_pool: object, _method: str, url: httpcore.URL, **given: Any) -> NoReturn:
+        asked.append((url, given["headers"]))
+        raise httpcore.ConnectError
+
+    monkeypatch.setattr(httpcore.ConnectionPool, "stream", stream)
+    return asked
+
+
+@pytest.fixture
+def elsewhere(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """Look-ups and connections of anybody in this process; none is made."""
+    seen: list[object] = []
+
+    def refused(*given: Any, **_: Any) -> NoReturn:
+        seen.append(given)
+        raise OSError
+
+    monkeypatch.setattr(socket, "getaddrinfo", refused)
+    monkeypatch.setattr(socket.socket, "connect", refused)
+    return seen
 
 
 def failure_of(call: Call, behaviour: str | None = None, **fields: object) -> CallError:
@@ -239,6 +282,117 @@ def test_complete__base_url_of_a_tenant__gets_nothing_of_the_operators(
 
 def test_complete__provider_with_credentials_of_the_process__takes_no_base_url(call: Call) -> None:
     assert failure_of(call, model="bedrock/anthropic.claude-v2").code == "bad_request"
+
+
+@pytest.mark.parametrize("model", UNCALLED)
+@pytest.mark.parametrize("by_url", [False, True])
+def test_complete__model_that_is_not_called__is_refused_without_a_look_up(
+    call: Call, elsewhere: list[object], server: Control, model: str, by_url: bool
+) -> None:
+    error = failure_of(call, model=model, api_base=server.base_url if by_url else None)
+
+    assert (error.code, error.transient) == ("bad_request", False)
+    assert elsewhere == []
+
+
+def test_complete__name_without_a_prefix__goes_to_its_provider_only_where_that_is_called(
+    call: Call, wire: Wire
+) -> None:
+    failure_of(call, model="gpt-4o-mini", api_base=None)
+    assert [str(url.host, "ascii") for url, _ in wire] == ["api.openai.com"]
+
+    error = failure_of(call, model="anthropic.claude-v2", api_base=None)
+    assert (error.code, len(wire)) == ("bad_request", 1)
+
+
+@imports_parts_of_litellm
+@pytest.mark.parametrize("provider", sorted(model_names.PROVIDERS - model_names.BY_URL))
+def test_complete__called_provider__gets_one_request_with_the_calls_key_and_nothing_of_the_environment(
+    call: Call, wire: Wire, elsewhere: list[object], monkeypatch: pytest.MonkeyPatch, provider: str
+) -> None:
+    own = provider.upper()
+    for stem in (own, own.partition("_")[0], "OPENAI", "GOOGLE", "AWS", "CO", "PERPLEXITYAI", "TOGETHERAI"):
+        for end in (*("API_KEY", "AI_API_KEY", "ADMIN_KEY", "API_TOKEN", "TOKEN", "AUTH_TOKEN", "ACCESS_KEY_ID"),
+                    *("SECRET_ACCESS_KEY", "ORGANIZATION", "ORG_ID", "PROJECT_ID", "PROJECT")):  # fmt: skip
+            monkeypatch.setenv(f"{stem}_{end}", "operators")
+
+    failure_of(call, model=f"{provider}/some-model", api_base=None, api_key="tenants")
+
+    ((url, headers),) = wire
+    assert url.scheme == b"https"
+    assert "tenants" in str(headers)
+    assert "operators" not in f"{url}{headers}"
+    assert elsewhere == []
+
+
+@imports_parts_of_litellm
+@pytest.mark.parametrize("provider", sorted(model_names.PROVIDERS))
+def test_complete__called_provider_at_a_base_url__goes_nowhere_else(
+    call: Call, wire: Wire, elsewhere: list[object], provider: str
+) -> None:
+    failure_of(call, model=f"{provider}/some-model", api_base="https://models.example/v1", api_key=None)
+
+    assert {url.host for url, _ in wire} == {b"models.example"}
+    assert elsewhere == []
+
+
+@imports_parts_of_litellm
+@pytest.mark.parametrize("provider", sorted(model_names.PROVIDERS - model_names.BY_URL))
+def test_complete__providers_name_that_leads_inside__is_refused_at_the_connection(
+    call: Call, monkeypatch: pytest.MonkeyPatch, provider: str
+) -> None:
+    entry = (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("10.0.0.7", 443))
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [entry])
+
+    assert failure_of(call, model=f"{provider}/some-model", api_base=None).code == "url_refused"
+
+
+@pytest.mark.parametrize("name", ["OPENAI_API_BASE", "OPENAI_BASE_URL"])
+def test_complete__base_url_in_the_environment__is_vetted_like_any(
+    call: Call, server: Control, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv(name, server.base_url)
+
+    assert failure_of(call, model="openai/some-model", api_base=None).code == "url_refused"
+
+
+@pytest.mark.parametrize("model", ["gpt-4o-mini", "openai/gpt-4o-mini", "anthropic/claude-x", "gemini/gemini-x"])
+def test_complete__no_key_and_no_base_url__borrows_none(
+    call: Call, wire: Wire, monkeypatch: pytest.MonkeyPatch, model: str
+) -> None:
+    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"):
+        monkeypatch.setenv(name, "operators")
+
+    assert failure_of(call, model=model, api_base=None, api_key=None).code == "authentication"
+    assert wire == []
+
+
+def test_providers_of_litellm__are_all_decided_about(litellm_loaded: None) -> None:
+    import litellm
+    from litellm.llms.openai_like.json_loader import JSONProviderRegistry
+
+    known = {str(getattr(each, "value", each)) for each in litellm.provider_list}
+    assert known | set(JSONProviderRegistry.list_providers()) == model_names.PROVIDERS | model_names.NOT_CALLED
+    assert not model_names.PROVIDERS & model_names.NOT_CALLED
+
+
+def test_complete__reserved_headers_of_a_stored_summarizer__are_left_out(
+    call: Call, server: Control, model: str
+) -> None:
+    given = {
+        "Content-Length": "5",
+        "hOST": "x",
+        "Authorization": "Bearer x",
+        "Transfer-Encoding": "chunked",
+        "X-A": "b",
+    }
+
+    call("honest", extra_headers=given)
+
+    (received,) = server.calls(model)
+    assert received["key_ok"]
+    assert received["headers"]["x-a"] == "b"
+    assert "transfer-encoding" not in received["headers"]
 
 
 @pytest.mark.parametrize("fields", [{"model": "unheard-of", "api_base": None}, {"api_key": "two\r\nlines"}])

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import socket
 import ssl
 import threading
 import time
@@ -16,9 +17,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from compaction_service.llm.transport import Exchange, GuardedTransport, TenantUrl, on_the_wire
-
-LOCAL = TenantUrl(allow_local=True, loopback_only=False, headers=frozenset({"x-mine"}))
+from compaction_service.llm.transport import Exchange, GuardedTransport, on_the_wire
 
 
 @dataclass
@@ -82,8 +81,8 @@ def tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TlsServer]:
         thread.join()
 
 
-def exchange(seconds: float = 5.0, tenant_url: TenantUrl | None = LOCAL) -> Exchange:
-    return Exchange(time.monotonic() + seconds, tenant_url)
+def exchange(seconds: float = 5.0, *, allow_local: bool = True) -> Exchange:
+    return Exchange(time.monotonic() + seconds, allow_local, frozenset({"x-mine"}))
 
 
 def test_transport__https__connects_to_the_address_and_names_the_host(tls: TlsServer) -> None:
@@ -130,11 +129,28 @@ def test_transport__second_attempt_of_a_call__is_not_made(tls: TlsServer) -> Non
     assert len(tls.headers) == 1
 
 
-def test_transport__operators_provider__gets_all_headers(tls: TlsServer) -> None:
-    with httpx.Client(transport=GuardedTransport()) as client, on_the_wire(exchange(tenant_url=None)):
-        client.post(f"https://localhost:{tls.port}/v1", json={}, headers={"X-Other": "2"})
+@pytest.mark.parametrize("scheme", ["http", "https"])
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_transport__loopback_not_allowed__is_refused_unconnected(tls: TlsServer, scheme: str, method: str) -> None:
+    this = exchange(allow_local=False)
+    with httpx.Client(transport=GuardedTransport()) as client, on_the_wire(this), pytest.raises(httpx.TransportError):
+        client.request(method, f"{scheme}://localhost:{tls.port}/v1")
 
-    assert tls.headers[0]["x-other"] == "2"
+    assert this.refused
+    assert tls.names == []
+
+
+@pytest.mark.parametrize("allow_local", [False, True])
+def test_transport__plain_http_elsewhere__is_refused_unconnected(
+    allow_local: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("93.184.216.34", 80))
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [entry])
+    this = exchange(allow_local=allow_local)
+    with httpx.Client(transport=GuardedTransport()) as client, on_the_wire(this), pytest.raises(httpx.TransportError):
+        client.post("http://models.example/v1", json={})
+
+    assert this.refused
 
 
 def test_transport__no_time_left__does_not_connect(tls: TlsServer) -> None:

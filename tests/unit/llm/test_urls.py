@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import socket
+from ipaddress import ip_network
 from typing import Any
 
 import pytest
@@ -66,6 +67,45 @@ def test_check_base_url__any_address_not_public__refuses(resolve: Any, address: 
         check_base_url("https://models.example/v1", allow_local=False)
 
     assert address not in caught.value.detail  # nobody is to map our network with it
+
+
+# IANA's special-purpose registries of both families, without what they call globally reachable outside of 2001::/23 and
+# 192.0.0.0/24; multicast; and what was once given out for a site. Mapped IPv4 addresses count as what they map.
+SPECIAL = [
+    *("0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24"),
+    *("192.0.0.0/29", "192.0.0.8/32", "192.0.0.9/32", "192.0.0.10/32", "192.0.0.170/31", "192.0.2.0/24"),
+    *("192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4"),
+    *("240.0.0.0/4", "255.255.255.255/32"),
+    *("::1/128", "::/128", "::/96", "64:ff9b::/96", "64:ff9b:1::/48", "100::/64", "100:0:0:1::/64"),
+    *("2001::/23", "2001::/32", "2001:1::1/128", "2001:1::2/128", "2001:1::3/128", "2001:2::/48", "2001:3::/32"),
+    *("2001:4:112::/48", "2001:10::/28", "2001:20::/28", "2001:30::/28", "2001:db8::/32", "2002::/16", "3fff::/20"),
+    *("5f00::/16", "fc00::/7", "fe80::/10", "fec0::/10", "ff00::/8"),
+]
+PUBLIC = [
+    "1.1.1.1",
+    "93.184.216.34",
+    "198.17.255.255",
+    "2001:200::1",
+    "2606:4700::1111",
+    "2a00:1450::1",
+    "3fff:1000::1",
+]
+
+
+@pytest.mark.parametrize("block", SPECIAL)
+@pytest.mark.parametrize("end", [0, -1])
+def test_vetted_addresses__special_purpose_block__is_refused_to_its_ends(resolve: Any, block: str, end: int) -> None:
+    resolve(str(ip_network(block)[end]))
+
+    with pytest.raises(UrlRefused):
+        vetted_addresses("models.example", 443, allow_local=False)
+
+
+@pytest.mark.parametrize("address", PUBLIC)
+def test_vetted_addresses__address_given_out__passes(resolve: Any, address: str) -> None:
+    resolve(address)
+
+    assert vetted_addresses("models.example", 443, allow_local=False) == [address]
 
 
 @pytest.mark.parametrize(

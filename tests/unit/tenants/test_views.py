@@ -62,6 +62,12 @@ def test_tenant_update__all_settings__are_stored_and_the_key_is_not_shown(client
         ({"summarizer": {"modle": "x"}}, ("unknown_field", "summarizer.modle")),
         ({"summarizer": {"api_base": "ftp://example.org"}}, ("invalid", "summarizer.api_base")),
         ({"summarizer": {"extra_headers": {"a\r\nb": "c"}}}, ("header", "summarizer.extra_headers")),
+        ({"summarizer": {"model": "oobabooga/http://169.254.169.254/latest"}}, ("invalid", "summarizer.model")),
+        ({"summarizer": {"model": "openai/https://169.254.169.254/v1"}}, ("invalid", "summarizer.model")),
+        ({"summarizer": {"model": "ollama/llama3"}}, ("invalid", "summarizer.model")),
+        ({"summarizer": {"fallback_models": ["x", "bedrock/x"]}}, ("invalid", "summarizer.fallback_models.1")),
+        ({"policy": {"summarizer_model": "sagemaker/x"}}, ("invalid", "policy.summarizer_model")),
+        ({"policy": {"fallback_models": ["x", "http://127.0.0.1"]}}, ("invalid", "policy.fallback_models.1")),
         ({"retention_days": 0}, ("min_value", "retention_days")),
     ],
 )
@@ -70,6 +76,21 @@ def test_tenant_update__bad_field__is_a_400_that_names_it(client: Client, fields
     assert response.status_code == 400
     assert response.json()["type"] == "validation_error"
     assert _errors(response) == [expected]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("Authorization", "authorization", "X-API-Key", "x-goog-api-key", "Host", "Content-Length", "Content_Length"),
+        *("CONTENT-TYPE", "Content-Encoding", "Transfer-Encoding", "Accept-Encoding", "Connection", "Keep-Alive", "TE"),
+        *("Trailer", "Upgrade", "HTTP2-Settings", "Expect", "Cookie", "Proxy-Authorization", "Proxy-Connection"),
+    ],
+)
+def test_tenant_update__header_that_is_the_clients_own__is_a_400_that_names_it(client: Client, name: str) -> None:
+    response = _patch(client, summarizer={"extra_headers": {"X-Team": "a", name: "5"}})
+    assert (response.status_code, _errors(response)) == (400, [("reserved", "summarizer.extra_headers")])
+    assert name in response.json()["errors"][0]["detail"]
+    assert client.get("/v1/tenant").json()["summarizer"]["extra_headers"] == {}
 
 
 def test_tenant_update__one_bad_field_of_two__changes_nothing(client: Client) -> None:
