@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from compaction_service.api import idempotency
@@ -80,14 +79,15 @@ def conversation_create(*, tenant: Tenant, new: NewConversation) -> Appended:
 
 
 def insert(conversation: Conversation) -> None:
-    """Save a new row. Raises `ApiError` 409 for an `external_id` that is taken."""
-    try:
-        with transaction.atomic():
-            conversation.save(force_insert=True)
-    except IntegrityError:
+    """Save a new row. Raises `ApiError` 409 for an `external_id` that is taken.
+
+    That is no error of the database's, which would log the statement with the row's texts.
+    """
+    Conversation.objects.bulk_create([conversation], ignore_conflicts=True)
+    if conversation.external_id is not None and not Conversation.objects.filter(id=conversation.id).exists():
         raise ApiError(
             409, "external_id_taken", "A conversation with this external id exists already.", attr="external_id"
-        ) from None
+        )
 
 
 def _adopt_model(conversation: Conversation, tenant: Tenant) -> Terms:

@@ -27,6 +27,20 @@ from compaction_service.local.processes import POLL_S, Account, Process, Process
 DATABASE = "compaction"
 START_TIMEOUT_S = 60
 REDIS_SCHEMES = ("redis://", "rediss://", "unix://")
+# A statement holds its values, and so do the details of an error: conversations, which no log may keep. So only the
+# kind of an error is logged.
+NO_CONTENT_LOGGED = tuple(
+    word
+    for setting in (
+        "log_statement=none",
+        "log_min_duration_statement=-1",
+        "log_min_error_statement=panic",
+        "log_error_verbosity=terse",
+        "log_parameter_max_length=0",
+        "log_parameter_max_length_on_error=0",
+    )
+    for word in ("-c", setting)
+)
 # Throw-away data: a crash of the machine may lose it.
 NOT_DURABLE = ("-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off")
 
@@ -96,6 +110,7 @@ def _start_postgres(data: Path, group: ProcessGroup, *, durable: bool) -> tuple[
         [
             str(binaries / "postgres"),
             *("-D", str(data), "-k", str(sockets), "-c", "listen_addresses=", "-c", "max_connections=200"),
+            *NO_CONTENT_LOGGED,
             *(() if durable else NOT_DURABLE),
         ],
         env=os.environ,

@@ -119,3 +119,42 @@ def test_second_request__hidden_in_a_body__is_not_answered(send: Send) -> None:
     hidden = "GET /v1/tenant HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %K\r\n\r\n"
     raw = f"{TYPED}Connection: close\r\nContent-Length: {len(hidden) + 40}\r\n\r\n{hidden}".encode()
     assert len(_statuses(send(raw, quiet=0.5))) <= 1
+
+
+PATHS = [
+    *("/v1/tenant", "/v1/conversations", "/v1/schema", "/v1/nothing", "/nowhere", "/healthz", "/readyz", "/metrics"),
+    *("/docs", "/admin/login/", "/static/admin/css/base.css"),
+]
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_head__on_a_kept_connection__has_no_body_before_the_next_answer(live: Stack, tenant: Member, path: str) -> None:
+    where = urlsplit(live.base_url)
+    own = f"Host: localhost\r\nAuthorization: Bearer {tenant.key}\r\n"
+    raw = b""
+    with socket.create_connection((str(where.hostname), where.port or 80), timeout=30) as connection:
+        connection.sendall(f"HEAD {path} HTTP/1.1\r\n{own}\r\n".encode())
+        while b"\r\n\r\n" not in raw:
+            raw += connection.recv(1) or b"\r\n\r\n"
+        # Whatever was sent of a body is read with the next answer.
+        connection.sendall(f"GET /v1/nothing HTTP/1.1\r\nConnection: close\r\n{own}\r\n".encode())
+        while chunk := connection.recv(65536):
+            raw += chunk
+    head, _, rest = raw.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 ")
+    assert rest.startswith(b"HTTP/1.1 404 ")
+
+
+def test_answers_without_a_body__on_a_kept_connection__tell_no_length(send: Send, api: httpx.Client) -> None:
+    made = api.post("/api-keys", json={"name": "short", "scopes": ["read"]}).json()
+    path = f"/conversations/{api.post('/conversations', json={'model': 'gpt-4o'}).json()['id']}/context"
+    etag = api.get(path).headers["ETag"]
+    for number, start in (
+        (204, f"DELETE /v1/api-keys/{made['id']} HTTP/1.1\r\n"),
+        (304, f"GET /v1{path} HTTP/1.1\r\nIf-None-Match: {etag}\r\n"),
+    ):
+        raw = send(f"{start}Host: localhost\r\nConnection: close\r\n{KEY}\r\n", quiet=20)
+        head, _, body = raw.partition(b"\r\n\r\n")
+        assert head.startswith(f"HTTP/1.1 {number} ".encode())
+        assert b"content-length" not in head.lower()
+        assert body == b""

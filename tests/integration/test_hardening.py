@@ -18,6 +18,7 @@ from compaction_service.logs import JsonFormatter
 from tenants.scope import platform_scope
 from tests.inprocess import Service
 from tests.model_server import Control
+from tests.stack import DATA_DIR
 from tests.unit.docs.pages import ROOT
 
 
@@ -58,7 +59,7 @@ def test_login__many_wrong_passwords__the_name_waits_from_any_address(db: None) 
 
 
 def test_logs__requests_and_jobs_over_marked_content__hold_no_word_of_it(
-    service: Service, models: Control, model: str, caplog: pytest.LogCaptureFixture
+    service: Service, models: Control, model: str, caplog: pytest.LogCaptureFixture, pytestconfig: pytest.Config
 ) -> None:
     mark, key = f"mark{uuid.uuid4().hex}", f"sk-{uuid.uuid4().hex}"
     caplog.set_level(logging.DEBUG, logger="compaction_service")
@@ -73,11 +74,19 @@ def test_logs__requests_and_jobs_over_marked_content__hold_no_word_of_it(
     service.post(f"{path}/messages", {"messages": [{"role": mark, "content": mark}]}, status=400)
     service.post(f"{path}/messages", {mark: mark}, status=400)
     service.client.get(f"/v1/{mark}/nowhere")
+    taken = {"model": "gpt-4o", "external_id": mark, "system": mark, "metadata": {"m": mark}}
+    service.post("conversations", taken, status=409)
+    service.post(f"{path}/fork", {"position": 1, "external_id": mark}, status=409)
     written = [JsonFormatter().format(record) for record in caplog.records]
     assert len(written) > 8
     for line in written:
         for secret in (mark, key, models.key):
             assert secret not in line, json.loads(line)["message"]
+    database_log = pytestconfig.stash[DATA_DIR] / "log" / "postgres.log"
+    if database_log.exists():  # a server of somebody else's logs elsewhere
+        lines = database_log.read_text(errors="replace")
+        for told in (mark, key, models.key, "conversation_external_id"):  # nor the error that a taken name would be
+            assert told not in lines
 
 
 def test_cookies__of_the_admin__are_out_of_scripts_reach(db: None) -> None:

@@ -48,6 +48,19 @@ def test_engines__nothing_set__serves_and_keeps_the_database(data_dir: Path) -> 
         assert query(urls["DATABASE_URL"], "select value from kept") == [(7,)]
 
 
+def test_engines__statement_that_fails__leaves_none_of_its_values_in_the_log(data_dir: Path) -> None:
+    with engines({}, data_dir) as urls:
+        roles.ensure_database(urls["DATABASE_URL"])
+        query(urls["DATABASE_URL"], "create table said (text text unique check (text <> 'a secret'))")
+        query(urls["DATABASE_URL"], "insert into said values ('another secret')")
+        for statement in ("insert into said values ('a secret')", "insert into said values ('another secret')"):
+            with pytest.raises(psycopg.IntegrityError):
+                query(urls["DATABASE_URL"], statement)
+    log = (data_dir / "log" / "postgres.log").read_text()
+    assert log.count("ERROR") == 2
+    assert "secret" not in log
+
+
 @pytest.mark.parametrize(
     ("environ", "expected"),
     [
