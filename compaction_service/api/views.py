@@ -10,7 +10,7 @@ from uuid import UUID
 
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
-from rest_framework.exceptions import MethodNotAllowed
+from rest_framework.exceptions import MethodNotAllowed, NotAuthenticated
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -48,6 +48,11 @@ class View(APIView):
     def body_limit(self) -> int | None:
         """Bytes a body may have, if fewer than the service allows."""
         return None
+
+    def permission_denied(self, request: Request, message: str | None = None, code: str | None = None) -> NoReturn:
+        if request.authenticators and not request.successful_authenticator:
+            raise NotAuthenticated("A key is wanted in the header `Authorization: Bearer <key>`.")
+        super().permission_denied(request, message, code)
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)

@@ -123,13 +123,24 @@ class Limits:
 
 
 def check(level: Mapping[str, Any]) -> None:
-    """PolicyError for the first field that is unknown, of the wrong type or out of range. None is always allowed."""
-    for name, value in level.items():
-        rule = policy_fields.RULES.get(name)
-        if rule is None:
-            raise PolicyError(name, "There is no such policy field. Known: " + ", ".join(policy_fields.RULES) + ".")
+    """PolicyError for the fields that are unknown, of the wrong type or out of range. None is always allowed."""
+    found = [error for name, value in level.items() if (error := _error(name, value))]
+    if found:
+        found[0].also = tuple(found[1:])
+        raise found[0]
+
+
+def _error(name: str, value: Any) -> PolicyError | None:
+    rule = policy_fields.RULES.get(name)
+    if rule is None:
+        known = ", ".join(policy_fields.RULES)
+        return PolicyError(name, f"There is no such policy field. Known: {known}.", "unknown_field")
+    try:
         if value is not None:
             rule(name, value)
+    except PolicyError as error:
+        return error
+    return None
 
 
 def resolve(levels: Sequence[tuple[str, Mapping[str, Any]]]) -> tuple[Policy, dict[str, str]]:
