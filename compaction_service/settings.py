@@ -159,7 +159,12 @@ REST_FRAMEWORK = {
 
 SPECTACULAR_SETTINGS: dict[str, Any] = {
     "TITLE": "Conversation compaction service",
-    "DESCRIPTION": "Store a conversation, and read back a context that fits its model.",
+    "DESCRIPTION": (
+        "Store a conversation, and read back a context that fits its model. An agent's loop is two calls: append what "
+        "was said (`POST /v1/conversations/{ref}/messages`), and before each call of the model read what to send "
+        "(`GET /v1/conversations/{ref}/context`). `docs/quickstart.md` in the repository has it as a script, "
+        "`docs/api.md` what all operations share."
+    ),
     "VERSION": "1",
     # 3.1: a nullable field is plain JSON Schema there (`type: [string, "null"]`), so that any validator can judge our
     # answers by the document, and openapi-python-client reads it. In 3.0 null has no type of its own.

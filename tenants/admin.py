@@ -37,9 +37,9 @@ PAGES = {
     "Compactions": "compactions_compaction",
     "Jobs": "compactions_work",
     "Budgets": "usage_month",
-    "Keys": "tenants_apikey",
+    "Api keys": "tenants_apikey",
     "Model calls": "usage_call",
-    "Audit trail": "tenants_auditevent",
+    "Audit events": "tenants_auditevent",
 }
 
 

@@ -24,12 +24,14 @@ class Limits:
 
 
 class LimitError(ValueError):
-    """A limit that cannot be. `field` names it."""
+    """A limit that cannot be. `field` names it; `also`: others that were given with it."""
 
-    def __init__(self, field: str, detail: str) -> None:
+    def __init__(self, field: str, detail: str, code: str = "invalid") -> None:
         super().__init__(f"{field}: {detail}")
         self.field = field
         self.detail = detail
+        self.code = code
+        self.also: tuple[LimitError, ...] = ()
 
 
 _NAMES = frozenset(field.name for field in fields(Limits))
@@ -47,13 +49,19 @@ def limits_of(overrides: Mapping[str, Any]) -> Limits:
 
 
 def check(overrides: Mapping[str, Any]) -> None:
-    """LimitError for the first override that is unknown or not a number in range. None always unsets."""
-    for name, value in overrides.items():
-        if name not in _NAMES:
-            raise LimitError(name, "There is no such limit. Known: " + ", ".join(sorted(_NAMES)) + ".")
-        if value is None:
-            continue
-        number = isinstance(value, int) or (name == "monthly_budget" and isinstance(value, float))
-        low = 0 if name == "monthly_budget" else 1
-        if isinstance(value, bool) or not number or not low <= value < 2**53:
-            raise LimitError(name, f"Must be a number of at least {low}.")
+    """LimitError for the overrides that are unknown or not a number in range. None always unsets."""
+    found = [error for name, value in overrides.items() if (error := _error(name, value))]
+    if found:
+        found[0].also = tuple(found[1:])
+        raise found[0]
+
+
+def _error(name: str, value: Any) -> LimitError | None:
+    if name not in _NAMES:
+        known = ", ".join(sorted(_NAMES))
+        return LimitError(name, f"There is no such limit. Known: {known}.", "unknown_field")
+    number = isinstance(value, int) or (name == "monthly_budget" and isinstance(value, float))
+    low = 0 if name == "monthly_budget" else 1
+    if value is not None and (isinstance(value, bool) or not number or not low <= value < 2**53):
+        return LimitError(name, f"Must be a number of at least {low}.")
+    return None

@@ -4,32 +4,34 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.apps import apps
 from django.http import HttpRequest
 from django.urls import reverse
+from django.utils.text import capfirst
 
-# Group, then the label of its pages' models with title and icon (Material Symbols).
+# Group, then the models of its pages with icons (Material Symbols); a page is called as its model is everywhere.
 GROUPS = (
     ("Review", (
-        ("compactions.compaction", "Compactions", "compress"),
-        ("compactions.summary", "Summaries", "account_tree"),
-        ("conversations.conversation", "Conversations", "forum"),
+        ("compactions.compaction", "compress"),
+        ("compactions.summary", "account_tree"),
+        ("conversations.conversation", "forum"),
     )),
     ("Platform", (
-        ("tenants.tenant", "Tenants", "apartment"),
-        ("tenants.apikey", "Keys", "key"),
-        ("tenants.auditevent", "Audit trail", "policy"),
-        ("tenants.platformkey", "Platform keys", "vpn_key"),
-        ("registry.model", "Models", "neurology"),
-        ("compactions.work", "Jobs", "pending_actions"),
-        ("compactions.breaker", "Breakers", "power_off"),
-        ("usage.call", "Model calls", "receipt_long"),
-        ("usage.day", "Daily sums", "calendar_month"),
-        ("usage.month", "Budgets", "savings"),
+        ("tenants.tenant", "apartment"),
+        ("tenants.apikey", "key"),
+        ("tenants.auditevent", "policy"),
+        ("tenants.platformkey", "vpn_key"),
+        ("registry.model", "neurology"),
+        ("compactions.work", "pending_actions"),
+        ("compactions.breaker", "power_off"),
+        ("usage.call", "receipt_long"),
+        ("usage.day", "calendar_month"),
+        ("usage.month", "savings"),
     )),
     ("Staff", (
-        ("tenants.member", "Members", "badge"),
-        ("auth.user", "Users", "person"),
-        ("auth.group", "Groups", "group"),
+        ("tenants.member", "badge"),
+        ("auth.user", "person"),
+        ("auth.group", "group"),
     )),
 )  # fmt: skip
 
@@ -39,13 +41,17 @@ def sidebar(request: HttpRequest) -> list[dict[str, Any]]:
     groups = []
     for title, pages in GROUPS:
         items = [
-            {"title": name, "icon": icon, "link": reverse(f"admin:{label.replace('.', '_')}_changelist")}
-            for label, name, icon in pages
+            {"title": _name(label), "icon": icon, "link": reverse(f"admin:{label.replace('.', '_')}_changelist")}
+            for label, icon in pages
             if _may_view(request, label)
         ]
         if items:
             groups.append({"title": title, "separator": True, "items": items})
     return groups
+
+
+def _name(label: str) -> str:
+    return capfirst(str(apps.get_model(label)._meta.verbose_name_plural))  # noqa: SLF001
 
 
 def _may_view(request: HttpRequest, label: str) -> bool:

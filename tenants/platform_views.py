@@ -15,7 +15,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from compaction_service.api import pagination
-from compaction_service.api.errors import ApiError
+from compaction_service.api.errors import ApiError, field_errors
 from compaction_service.api.renderers import dumps
 from compaction_service.api.views import PlatformView
 from tenants import audit, examples, selectors, services, whole
@@ -70,7 +70,7 @@ class TenantsView(PlatformView):
             with transaction.atomic(using="platform"):
                 tenant = services.tenant_create(given["name"], given.get("limits"), given["weight"])
         except services.TenantError as exc:
-            raise ApiError(400, "invalid", exc.detail, attr=exc.attr) from exc
+            raise field_errors(exc.errors) from exc
         except IntegrityError as exc:
             raise ApiError(409, "name_taken", "There is a tenant of this name.", attr="name") from exc
         with tenant_scope(tenant.id):
@@ -117,7 +117,7 @@ class TenantView(PlatformView):
             if "limits" in given:
                 services.tenant_set_limits(tenant_id, given["limits"])
         except services.TenantError as exc:
-            raise ApiError(400, "invalid", exc.detail, attr=exc.attr) from exc
+            raise field_errors(exc.errors) from exc
         if "status" in given:
             services.tenant_set_status(tenant_id, Tenant.Status(given["status"]))
         if "weight" in given:

@@ -9,7 +9,7 @@ from django.utils import timezone
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from compaction_service.api.serializers import StorableJSONField, StrictSerializer
+from compaction_service.api.serializers import ChoiceField, StorableJSONField, StrictSerializer
 from compaction_service.llm.headers import is_reserved
 from tenants.limits import limits_of
 from tenants.models import Scope, Tenant
@@ -123,6 +123,11 @@ class TenantSerializer(serializers.Serializer[Any]):
 class TenantChangeSerializer(StrictSerializer):
     """Settings to change; what is left out stays."""
 
+    fixed = {
+        **dict.fromkeys(("name", "limits", "status"), "The platform sets it (`/v1/admin/tenants`)."),
+        "usage": "It is what was used of the limits.",
+        **dict.fromkeys(("id", "created_at"), "The service sets it."),
+    }
     policy = StorableJSONField(required=False, help_text="Merged; null unsets a field.")
     summarizer = SummarizerSerializer(required=False, help_text="Merged; null unsets a field.")
     redaction = serializers.BooleanField(
@@ -146,7 +151,7 @@ class KeyCreateSerializer(StrictSerializer):
         max_length=NAME_LENGTH, required=False, default="", allow_blank=True, help_text="What it is for."
     )
     scopes = serializers.ListField(
-        child=serializers.ChoiceField(Scope.choices), min_length=1, max_length=3,
+        child=ChoiceField(Scope.choices), min_length=1, max_length=3,
         help_text="`write` includes `read`; `admin` includes both.",
     )  # fmt: skip
     expires_at = serializers.DateTimeField(
@@ -207,8 +212,13 @@ class PlatformTenantCreateSerializer(StrictSerializer):
 class PlatformTenantChangeSerializer(StrictSerializer):
     """What the platform may change; what is left out stays."""
 
+    fixed = {
+        "name": "Make another tenant.",
+        **dict.fromkeys(("id", "created_at"), "The service sets it."),
+        **dict.fromkeys(("policy", "summarizer", "redaction", "retention_days"), "The tenant sets it (`/v1/tenant`)."),
+    }
     limits = StorableJSONField(required=False, help_text="Overrides of the limits, merged; null unsets one.")
-    status = serializers.ChoiceField(Tenant.Status.choices, required=False, help_text="`suspended` refuses its keys.")
+    status = ChoiceField(Tenant.Status.choices, required=False, help_text="`suspended` refuses its keys.")
     weight = serializers.IntegerField(required=False, min_value=1, max_value=1000, help_text="Share of the workers.")
 
 

@@ -26,12 +26,13 @@ SUMMARIZER_FIELDS = ("model", "fallback_models", "api_base", "extra_headers")
 
 
 class TenantError(Exception):
-    """A value that cannot be set. `attr` is its path in the request, e.g. `policy.threshold`."""
+    """Values that cannot be set. `attr` is the first one's path in the request, e.g. `policy.threshold`; `errors` has
+    of each its path, what is wrong, and the code."""
 
-    def __init__(self, attr: str, detail: str) -> None:
-        super().__init__(f"{attr}: {detail}")
-        self.attr = attr
-        self.detail = detail
+    def __init__(self, *errors: tuple[str, str, str]) -> None:
+        self.errors = errors
+        self.attr, self.detail, _ = errors[0]
+        super().__init__(f"{self.attr}: {self.detail}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,7 @@ def tenant_update(
         try:
             policies.check(policy)
         except policies.PolicyError as exc:
-            raise TenantError(f"policy.{exc.field}", exc.detail) from None
+            raise TenantError(*((f"policy.{one.field}", one.detail, one.code) for one in (exc, *exc.also))) from None
         tenant.policy = policies.merge(tenant.policy, policy)
         changed.append("policy")
     if redaction is not UNSET:
@@ -100,12 +101,12 @@ def summarizer_check(changes: Mapping[str, Any]) -> None:
     named |= {f"fallback_models.{i}": model for i, model in enumerate(changes.get("fallback_models") or ())}
     for field, model in named.items():
         if model and (problem := model_names.problem(model)):
-            raise TenantError(f"summarizer.{field}", problem)
+            raise TenantError((f"summarizer.{field}", problem, "invalid"))
     if url := changes.get("api_base"):
         try:
             check_base_url(url, settings.ALLOW_LOCAL_MODEL_URLS)
         except UrlRefused as exc:
-            raise TenantError("summarizer.api_base", exc.detail) from None
+            raise TenantError(("summarizer.api_base", exc.detail, "invalid")) from None
 
 
 def summarizer_set(changes: Mapping[str, Any]) -> Tenant:
@@ -182,4 +183,4 @@ def _check_limits(overrides: Mapping[str, Any]) -> None:
     try:
         limits.check(overrides)
     except limits.LimitError as exc:
-        raise TenantError(f"limits.{exc.field}", exc.detail) from None
+        raise TenantError(*((f"limits.{one.field}", one.detail, one.code) for one in (exc, *exc.also))) from None

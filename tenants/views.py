@@ -11,7 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from compaction_service.api import pagination
-from compaction_service.api.errors import ApiError
+from compaction_service.api.errors import ApiError, field_errors
 from compaction_service.api.views import TenantView
 from tenants import audit, examples, selectors, services
 from tenants.models import Tenant
@@ -65,7 +65,7 @@ class TenantSettingsView(TenantView):
                 self.note("tenant.changed")
                 return _tenant_answer(selectors.tenant_get())
         except services.TenantError as exc:
-            raise ApiError(400, "invalid", exc.detail, attr=exc.attr) from exc
+            raise field_errors(exc.errors) from exc
 
 
 class KeysView(TenantView):

@@ -12,7 +12,7 @@ from rest_framework.request import Request
 
 from compaction_service.api.errors import ApiError
 from compaction_service.checks import assert_safe_role
-from tenants import selectors, services
+from tenants import keys, selectors, services
 from tenants.models import Tenant
 from tenants.principal import PlatformPrincipal, Principal
 from tenants.scope import tenant_scope
@@ -26,12 +26,19 @@ def bearer(request: Request) -> str | None:
     return token.strip() if kind.lower() == "bearer" else None
 
 
+def _check_kind(secret: str, other: str, detail: str) -> None:
+    """401 for what has the form of a key of the other kind, whether there is such a key or not."""
+    if secret.startswith(f"{other}_"):
+        raise AuthenticationFailed(detail)
+
+
 class KeyAuthentication(BaseAuthentication):
     """`request.user` is the Principal of the key. 401 for no, a wrong, an expired or a revoked key."""
 
     def authenticate(self, request: Request) -> tuple[Principal, None] | None:
         if (secret := bearer(request)) is None:
             return None
+        _check_kind(secret, keys.PLATFORM, "A tenant's key is wanted here, and this is a platform key.")
         assert_safe_role()
         now = timezone.now()
         found = selectors.key_find(secret, now)
@@ -56,6 +63,7 @@ class PlatformKeyAuthentication(BaseAuthentication):
     def authenticate(self, request: Request) -> tuple[PlatformPrincipal, None] | None:
         if (secret := bearer(request)) is None:
             return None
+        _check_kind(secret, keys.TENANT, "A platform key is wanted here, and this is a tenant's key.")
         key = selectors.platform_key_find(secret, timezone.now())
         if key is None:
             raise AuthenticationFailed("The key is unknown, expired or revoked.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -29,6 +29,11 @@ class ApiError(exceptions.APIException):
         self.attr = attr
         self.headers = dict(headers or {})
         self.extra = dict(extra or {})
+
+
+def field_errors(errors: Iterable[tuple[str, str, str]]) -> exceptions.ValidationError:
+    """400 for several fields: of each its path, what is wrong, and the code."""
+    return exceptions.ValidationError({attr: [exceptions.ErrorDetail(detail, code)] for attr, detail, code in errors})
 
 
 def limit_error(

@@ -24,7 +24,7 @@ from rest_framework import exceptions
 from rest_framework.response import Response
 
 from compaction_service import logs
-from compaction_service.api.errors import JSON_TYPE, ApiError, unavailable
+from compaction_service.api.errors import JSON_TYPE, ApiError, field_errors, unavailable
 from compaction_service.engine.policy import PolicyError
 from compaction_service.engine.types import MessageError
 from compaction_service.routers import current_alias
@@ -44,11 +44,24 @@ class Formatter(ExceptionFormatter):  # type: ignore[misc]
         if isinstance(self.exc, ApiError):
             detail: Any = self.exc.detail
             return [Error(detail.code, str(detail), self.exc.attr)]
-        return list(super().get_errors())
+        return [_in_json(error) for error in super().get_errors()]
 
     def format_error_response(self, error_response: Any) -> Any:
         extra = self.exc.extra if isinstance(self.exc, ApiError) else {}
         return {**super().format_error_response(error_response), "request_id": logs.request_id.get(), **extra}
+
+
+# What the framework says of a value's type, in words of JSON instead of Python.
+_WANTED = {"not_a_list": "Must be a list.", "not_a_dict": "Must be an object."}
+_WHOLE = "non_field_errors"  # where the framework puts what is wrong with an object as such
+
+
+def _in_json(error: Error) -> Error:
+    path = (error.attr or "").split(".")
+    if path[-1] != _WHOLE:
+        return Error(error.code, _WANTED.get(error.code, error.detail), error.attr)
+    attr = ".".join(path[:-1]) or None
+    return Error(error.code, "Must be an object." if attr else "The body must be a JSON object.", attr)
 
 
 class Handler(ExceptionHandler):  # type: ignore[misc]
@@ -62,7 +75,7 @@ class Handler(ExceptionHandler):  # type: ignore[misc]
         if isinstance(exc, MessageError):
             return ApiError(400, exc.code, exc.detail, attr=exc.attr)
         if isinstance(exc, PolicyError):
-            return ApiError(400, "invalid", exc.detail, attr=f"policy.{exc.field}")
+            return field_errors((f"policy.{one.field}", one.detail, one.code) for one in (exc, *exc.also))
         if isinstance(exc, (OperationalError, InterfaceError)):
             logger.warning("database error", extra={"error": type(exc.__cause__ or exc).__name__})
             drop_broken_connections()

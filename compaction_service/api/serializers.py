@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 
 from django.core.exceptions import ValidationError as DjangoValidationError
 from rest_framework import serializers
@@ -12,7 +12,12 @@ from rest_framework.exceptions import ErrorDetail, ValidationError
 
 
 class StrictSerializer(serializers.Serializer[Any]):
-    """Refuses fields it does not know (`unknown_field`) and fields that are read only (`read_only`)."""
+    """Refuses fields it does not know (`unknown_field`) and fields that are read only (`read_only`).
+
+    `fixed`: fields of the thing that cannot be changed by this request, with what to do instead.
+    """
+
+    fixed: ClassVar[Mapping[str, str]] = {}
 
     @classmethod
     def valid(cls, data: Any) -> dict[str, Any]:
@@ -28,7 +33,9 @@ class StrictSerializer(serializers.Serializer[Any]):
         if isinstance(data, Mapping):
             for name in data:
                 field = self.fields.get(name)
-                if field is None:
+                if field is None and name in self.fixed:
+                    errors[name] = [ErrorDetail(f"This field cannot be changed. {self.fixed[name]}", code="read_only")]
+                elif field is None:
                     errors[name] = [ErrorDetail("There is no such field.", code="unknown_field")]
                 elif field.read_only:
                     errors[name] = [ErrorDetail("This field is read only.", code="read_only")]
@@ -63,6 +70,14 @@ def _another_type(field: serializers.Field[Any, Any, Any, Any], value: Any) -> s
         wanted = [found for one in value if (found := _another_type(field.child, one))]
         return f"a list, each item {wanted[0]}" if wanted else None
     return None
+
+
+class ChoiceField(serializers.ChoiceField):
+    """Says what may be chosen."""
+
+    def __init__(self, choices: Any, **kwargs: Any) -> None:
+        super().__init__(choices, **kwargs)
+        self.error_messages["invalid_choice"] = f"Must be one of {', '.join(map(str, self.choices))}."
 
 
 class StorableJSONField(serializers.JSONField):

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
-from rest_framework.exceptions import MethodNotAllowed
+from rest_framework.exceptions import MethodNotAllowed, NotAuthenticated
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -61,6 +61,11 @@ class View(APIView):
             return None
         mark = idempotency.fingerprint(request, read_body(request, self.body_limit()))
         return partial(idempotency.answer_once, key, mark, secret=self.secret_answer)
+
+    def permission_denied(self, request: Request, message: str | None = None, code: str | None = None) -> NoReturn:
+        if request.authenticators and not request.successful_authenticator:
+            raise NotAuthenticated("A key is wanted in the header `Authorization: Bearer <key>`.")
+        super().permission_denied(request, message, code)
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)

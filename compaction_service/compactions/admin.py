@@ -66,13 +66,14 @@ def of_conversation(model: type[Compaction | Summary], term: str) -> Q:
 @admin.register(Compaction)
 class CompactionAdmin(DetailAdmin):
     list_display = (
-        times("created_at", "made"), "conversation_name", "tenant", "state", "review_state", "trigger", "span_text",
-        "tokens", "ratio", "made_by", "pass_count", "money", "took",
+        times("created_at", "made"), "conversation_name", "tenant", "state", "why", "review_state", "trigger",
+        "span_text", "tokens", "made_by", "money", "took",
     )  # fmt: skip
     list_filter = ("outcome", "status", "review", "trigger", AgeFilter, TenantFilter)
     list_select_related = ("tenant", "conversation")
     list_only = (
-        "status", "outcome", "trigger", "from_position", "to_position", "context_before", "context_after", "tokens_in",
+        "status", "outcome", "reason", "fallback_reason", "trigger",
+        "from_position", "to_position", "context_before", "context_after", "tokens_in",
         "tokens_out", "method", "model", "cost", "started_at", "finished_at", "created_at", "reverted_at", "review",
         "tenant__name", "conversation__external_id",
     )  # fmt: skip
@@ -102,6 +103,10 @@ class CompactionAdmin(DetailAdmin):
     def state(self, row: Compaction) -> str:
         return review.outcome(row)
 
+    @column("reason")
+    def why(self, row: Compaction) -> str:
+        return row.reason or row.fallback_reason or "\u2013"
+
     @column("span")
     def span_text(self, row: Compaction) -> str:
         return f"{row.from_position}\u2013{row.to_position}" if row.from_position else "\u2013"
@@ -121,19 +126,19 @@ class CompactionAdmin(DetailAdmin):
     def made_by(self, row: Compaction) -> str:
         return ", ".join(filter(None, (row.method, row.model))) or "\u2013"
 
-    @column("passes")
-    def pass_count(self, row: Any) -> int:
-        return row.passes_made or 0
-
     @column("cost")
     def money(self, row: Compaction) -> str:
         return f"${row.cost:.4f}" if row.cost else "\u2013"
 
     @column("took")
-    def took(self, row: Compaction) -> str:
-        if row.started_at is None or row.finished_at is None:
-            return "\u2013"
-        return f"{(row.finished_at - row.started_at).total_seconds():.1f} s"
+    def took(self, row: Any) -> str:
+        """With the passes it took, where the list has counted them."""
+        parts = []
+        if row.started_at is not None and row.finished_at is not None:
+            parts.append(f"{(row.finished_at - row.started_at).total_seconds():.1f} s")
+        if passes := getattr(row, "passes_made", None):
+            parts.append(f"{passes} pass" + "es" * (passes > 1))
+        return ", ".join(parts) or "\u2013"
 
     @column("review", label=review.REVIEW_LABELS)
     def review_state(self, row: Compaction) -> str:

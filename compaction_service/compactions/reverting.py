@@ -35,7 +35,7 @@ def compaction_revert(tenant: Tenant, compaction_id: uuid.UUID) -> Compaction:
         .first()
     )
     if compaction.reverted_at is not None:
-        raise ApiError(409, "not_newest", "It was reverted already.")
+        raise ApiError(409, "already_reverted", "It was reverted already.")
     if newest is None or newest.id != compaction.id:
         raise ApiError(409, "not_newest", "Only the newest applied compaction can be reverted.")
     if newest.nodes.filter(state=NodeState.STALE).exists():
@@ -43,7 +43,7 @@ def compaction_revert(tenant: Tenant, compaction_id: uuid.UUID) -> Compaction:
             409, "summary_stale", "Messages under its summary were erased since: there is nothing left to undo."
         )
     if not Compaction.objects.filter(id=newest.id, reverted_at=None).update(reverted_at=timezone.now()):
-        raise ApiError(409, "not_newest", "It was reverted already.")
+        raise ApiError(409, "already_reverted", "It was reverted already.")
     Summary.objects.filter(compaction_id=newest.id, state__in=(NodeState.ACTIVE, NodeState.MERGED)).update(
         state=NodeState.REVERTED, parent=None
     )

@@ -7,14 +7,14 @@ import uuid
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from drf_spectacular.utils import OpenApiParameter
 
 from compaction_service.api.errors import ApiError
 from compaction_service.compactions.models import Compaction, NodeState, Outcome, Pass, Status, Summary, Trigger
 from compaction_service.conversations import filters
 from compaction_service.conversations.models import Message
-from compaction_service.conversations.selectors import by_ref
+from compaction_service.conversations.selectors import conversation_get
 from compaction_service.engine import jsontext
 
 _CHOICES = (("status", Status), ("outcome", Outcome), ("trigger", Trigger))
@@ -35,11 +35,11 @@ STATE_PARAMETER = OpenApiParameter("state", str, enum=NodeState.values, descript
 
 
 def compactions(params: Mapping[str, str]) -> QuerySet[Compaction]:
-    """The log of the tenant in scope, filtered. Raises `ApiError` 400 naming the parameter."""
+    """The log of the tenant in scope, filtered. Raises `ApiError` naming the parameter: 400, or 404 for a
+    conversation that is not there."""
     found = Compaction.objects.all()
     if "conversation" in params:
-        ref = filters.storable(params, "conversation")
-        found = found.filter(_of_conversation(ref))
+        found = found.filter(conversation_id=_conversation(filters.storable(params, "conversation")))
     found = chosen(found, params)
     if "q" in params:
         found = found.filter(summary__icontains=filters.storable(params, "q"))
@@ -66,8 +66,12 @@ def _name_with(text: str) -> str:
     return rf"^\[(?:{string},)*{begun}{literal}"
 
 
-def _of_conversation(ref: str) -> Q:
-    return Q(**{f"conversation__{name}": value for name, value in by_ref(ref).children})  # type: ignore[misc]
+def _conversation(ref: str) -> uuid.UUID:
+    try:
+        return conversation_get(ref).id
+    except ApiError as error:
+        error.attr = "conversation"
+        raise
 
 
 def passes_of(rows: Sequence[Compaction]) -> dict[uuid.UUID, list[Pass]]:

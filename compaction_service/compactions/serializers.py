@@ -6,7 +6,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from compaction_service.api.serializers import StrictSerializer
+from compaction_service.api.serializers import ChoiceField, StrictSerializer
 from compaction_service.compactions.models import (
     Method,
     NodeState,
@@ -54,7 +54,7 @@ class CompactionIn(StrictSerializer):
     up_to = serializers.IntegerField(
         required=False, min_value=1, max_value=2**31 - 1, help_text="Cover up to this position; moved back to an edge."
     )
-    trigger = serializers.ChoiceField(
+    trigger = ChoiceField(
         choices=[Trigger.MANUAL.value, Trigger.OVERFLOW.value], default=Trigger.MANUAL.value, help_text="Why you ask."
     )
     overflow = OverflowIn(required=False, help_text="With trigger overflow: the provider's numbers.")
@@ -62,6 +62,11 @@ class CompactionIn(StrictSerializer):
     wait = serializers.FloatField(
         default=0, min_value=0, max_value=60, help_text="Seconds to wait for its end at most."
     )
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if "overflow" in attrs and attrs["trigger"] != Trigger.OVERFLOW:
+            raise serializers.ValidationError({"overflow": "Goes with `trigger: overflow` only."}, code="invalid")
+        return attrs
 
 
 class ContextTokens(serializers.Serializer[Any]):

@@ -124,7 +124,7 @@ class CompactionList(TenantView):
         summary="List compactions",
         description="Newest first.",
         parameters=[*PARAMETERS, *selectors.COMPACTION_PARAMETERS],
-        responses=page_of(CompactionOut, "CompactionPage"),
+        responses={200: page_of(CompactionOut, "CompactionPage"), 404: None},
         examples=[examples.COMPACTIONS],
     )
     def get(self, request: Request) -> Response:

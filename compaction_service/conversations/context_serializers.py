@@ -6,7 +6,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from compaction_service.api.serializers import StrictSerializer
+from compaction_service.api.serializers import ChoiceField, StrictSerializer
 from compaction_service.conversations.fields import (
     MAX_BATCH,
     ProviderObject,
@@ -81,7 +81,7 @@ class CountIn(StrictSerializer):
     """A context to count; nothing of it is stored."""
 
     model = StorableCharField(max_length=255, help_text="The model to count for, as litellm names it.")
-    format = serializers.ChoiceField(choices=Format.choices, default=Format.OPENAI, help_text="Of the messages.")
+    format = ChoiceField(choices=Format.choices, default=Format.OPENAI, help_text="Of the messages.")
     messages = serializers.ListField(
         child=ProviderObject(), max_length=MAX_BATCH, help_text="Messages in the provider's format."
     )

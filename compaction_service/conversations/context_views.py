@@ -106,7 +106,8 @@ def overflow_error(overflow: Overflow, terms: Any) -> ApiError:
     return ApiError(
         422,
         "context_overflow",
-        "System, tools and the last user request alone do not fit in window - reserve. Shorten them or take a model "
-        "with a larger window.",
+        "System, tools and the last user request alone do not fit in window - reserve; `numbers` has their tokens. "
+        "Erase the request (DELETE .../messages?from=<position>, or .../messages/<position>) and send a shorter one, "
+        "PATCH `system` or `tools` to shorter ones, or take a model with a larger window.",
         extra={"numbers": numbers},
     )

@@ -66,7 +66,7 @@ def check_messages(tenant: Tenant, texts: Sequence[str], first: int) -> None:
     for index, text in enumerate(texts, first):
         # Every character has a byte at least and four at most: most texts need not be encoded.
         if len(text) > most or (4 * len(text) > most and len(text.encode()) > most):
-            detail = f"A message may have {most} bytes."
+            detail = f"The message has {len(text.encode())} bytes as compact JSON; it may have {most}."
             raise limit_error(413, "message_too_large", detail, "max_message_bytes", most, attr=f"messages.{index}")
 
 

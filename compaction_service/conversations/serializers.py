@@ -6,7 +6,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from compaction_service.api.serializers import StorableJSONField, StrictSerializer
+from compaction_service.api.serializers import ChoiceField, StorableJSONField, StrictSerializer
 from compaction_service.conversations.context_serializers import CompactionRef, ContextOut, MeterOut
 from compaction_service.conversations.fields import (
     MAX_BATCH,
@@ -43,7 +43,7 @@ class MessagesIn(StrictSerializer):
         child=ProviderObject(), max_length=MAX_BATCH, help_text="Messages in the conversation's format, as they came."
     )
     details = serializers.ListField(
-        child=DetailsIn(), required=False, max_length=MAX_BATCH, help_text="One entry per message, or none."
+        child=DetailsIn(), required=False, max_length=MAX_BATCH, help_text="One entry per message."
     )
     usage = ProviderObject(required=False, allow_null=True, help_text="The provider's own usage object, as it came.")
     context_version = serializers.CharField(
@@ -56,9 +56,9 @@ class MessagesIn(StrictSerializer):
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         given = attrs.get("details")
-        if given and len(given) != len(attrs["messages"]):
+        if given is not None and len(given) != len(attrs["messages"]):
             raise serializers.ValidationError(
-                {"details": "Must have one entry per message, or none at all."}, code="length_mismatch"
+                {"details": "Must have one entry per message, or be left out."}, code="length_mismatch"
             )
         return attrs
 
@@ -76,7 +76,7 @@ class ConversationIn(StrictSerializer):
         validators=[no_slash], help_text="Your id, without a slash; address it as `ext:<external_id>`, URL-encoded."
     )
     model = StorableCharField(max_length=255, help_text="The agent's model, as litellm names it.")
-    format = serializers.ChoiceField(choices=Format.choices, default=Format.OPENAI, help_text="Of its messages.")
+    format = ChoiceField(choices=Format.choices, default=Format.OPENAI, help_text="Of its messages; it stays.")
     system = SystemField(required=False, allow_null=True, help_text="The system prompt.")
     tools = ToolsField(required=False, allow_null=True, help_text="The agent's tools.")
     policy = serializers.DictField(required=False, allow_null=True, help_text="Policy fields of this conversation.")
@@ -101,6 +101,14 @@ class ForkIn(StrictSerializer):
 class ConversationPatch(StrictSerializer):
     """Changes; what is left out stays."""
 
+    fixed = {
+        "format": "Create a conversation with the other `format`; to read this one in it, use `context?format=`.",
+        "external_id": "Fork the conversation with another one, or create it anew.",
+        "messages": "Append with POST .../messages; erase with DELETE .../messages.",
+        **dict.fromkeys(("policy_sources", "meter", "message_count", "last_position"), "It follows from the others."),
+        "compaction": "Ask for one with POST .../compactions.",
+        **dict.fromkeys(("id", "created_at", "updated_at"), "The service sets it."),
+    }
     model = StorableCharField(
         max_length=255, required=False, help_text="Another model; a larger `context_window` no longer counts."
     )
@@ -114,6 +122,14 @@ class ConversationPatch(StrictSerializer):
 class MessagePatch(StrictSerializer):
     """Changes to what is said beside a message."""
 
+    fixed = {
+        **dict.fromkeys(
+            ("message", "content", "role"),
+            "Erase it and what follows (DELETE .../messages?from=<position>), then append it anew.",
+        ),
+        **dict.fromkeys(("external_id", "occurred_at"), "It is given in `details` when the message is appended."),
+        **dict.fromkeys(("position", "tokens", "created_at"), "The service sets it."),
+    }
     pinned = serializers.BooleanField(required=False, help_text="Show it verbatim for ever, or no longer.")
     abandoned = serializers.BooleanField(required=False, help_text="True: its open calls will get no result.")
     metadata = StorableJSONField(required=False, help_text="Replaces the metadata.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -123,7 +123,7 @@ class Limits:
 
 
 def check(level: Mapping[str, Any]) -> None:
-    """PolicyError for the first field that is unknown, of the wrong type, out of range or names a model never called.
+    """PolicyError for the fields that are unknown, of the wrong type, out of range or name models never called.
 
     None is always allowed. For what is about to be set: a level that was stored with such a model still resolves, and
     the call is refused.
@@ -131,18 +131,36 @@ def check(level: Mapping[str, Any]) -> None:
     _check_forms(level)
     named = {"summarizer_model": level.get("summarizer_model")}
     named |= {f"fallback_models.{i}": model for i, model in enumerate(level.get("fallback_models") or ())}
-    for field, model in named.items():
-        if model is not None and (problem := model_names.problem(model)):
-            raise PolicyError(field, problem)
+    _raise_all(
+        PolicyError(field, problem)
+        for field, model in named.items()
+        if model is not None and (problem := model_names.problem(model))
+    )
 
 
 def _check_forms(level: Mapping[str, Any]) -> None:
-    for name, value in level.items():
-        rule = policy_fields.RULES.get(name)
-        if rule is None:
-            raise PolicyError(name, "There is no such policy field. Known: " + ", ".join(policy_fields.RULES) + ".")
+    _raise_all(error for name, value in level.items() if (error := _error(name, value)))
+
+
+def _raise_all(found: Iterable[PolicyError]) -> None:
+    """The first one, which knows of the others."""
+    errors = tuple(found)
+    if errors:
+        errors[0].also = errors[1:]
+        raise errors[0]
+
+
+def _error(name: str, value: Any) -> PolicyError | None:
+    rule = policy_fields.RULES.get(name)
+    if rule is None:
+        known = ", ".join(policy_fields.RULES)
+        return PolicyError(name, f"There is no such policy field. Known: {known}.", "unknown_field")
+    try:
         if value is not None:
             rule(name, value)
+    except PolicyError as error:
+        return error
+    return None
 
 
 def resolve(levels: Sequence[tuple[str, Mapping[str, Any]]]) -> tuple[Policy, dict[str, str]]:

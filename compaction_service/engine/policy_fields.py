@@ -12,12 +12,14 @@ Rule = Callable[[str, Any], None]
 
 
 class PolicyError(Exception):
-    """A policy that cannot be. `field` names the field, `detail` says what it may be."""
+    """A policy that cannot be. `field` names the field, `detail` says what it may be; `also`: other fields of it."""
 
-    def __init__(self, field: str, detail: str) -> None:
+    def __init__(self, field: str, detail: str, code: str = "invalid") -> None:
         super().__init__(f"{field}: {detail}")
         self.field = field
         self.detail = detail
+        self.code = code
+        self.also: tuple[PolicyError, ...] = ()
 
 
 def _bool(field: str, value: Any) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from drf_spectacular.utils import OpenApiExample, extend_schema_serializer
 from rest_framework import serializers
 
-from compaction_service.api.serializers import StrictSerializer
+from compaction_service.api.serializers import ChoiceField, StrictSerializer
 from compaction_service.engine.policy import Policy, limit
 from compaction_service.registry.catalogue import PRICE_PLACES
 from compaction_service.registry.models import Model, Source
@@ -23,7 +23,7 @@ class OverrideSerializer(StrictSerializer):
     max_output = serializers.IntegerField(
         allow_null=True, required=False, min_value=1, max_value=2**31 - 1, help_text="Output tokens of one answer."
     )
-    tokenizer = serializers.ChoiceField(
+    tokenizer = ChoiceField(
         choices=TOKENIZERS, allow_null=True, required=False, help_text="The encoding that counts its tokens."
     )
     factor = serializers.FloatField(

@@ -29,6 +29,7 @@ class Call(TenantModel):
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
+        verbose_name = "model call"
         indexes: ClassVar = [
             models.Index(fields=["tenant", "created_at"], name="call_by_time"),
             models.Index(fields=["conversation_id"], name="call_by_conversation"),
@@ -66,6 +67,7 @@ class Day(TenantModel):
     cost = models.DecimalField(max_digits=18, decimal_places=8, default=0)  # US dollars, as far as prices are known
 
     class Meta:
+        verbose_name = "daily sum"
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["tenant", "day", "conversation_id", "model"], name="day_conversation_model")
         ]
@@ -83,6 +85,7 @@ class Month(TenantModel):
     exhausted_at = models.DateTimeField(null=True)  # when the budget first did not pay a call
 
     class Meta:
+        verbose_name = "budget"
         constraints: ClassVar = [models.UniqueConstraint(fields=["tenant", "month"], name="month_of_tenant")]
 
     def __str__(self) -> str:

@@ -14,10 +14,14 @@ from django.apps import apps
 from django.db import connections
 from django.test import Client
 from django.utils import timezone
+from rest_framework import serializers
 
+from compaction_service.api.serializers import ChoiceField, StrictSerializer
+from compaction_service.conversations.serializers import ConversationOut, ConversationPatch, MessageOut, MessagePatch
 from tenants import services
 from tenants.models import ApiKey, Scope
 from tenants.scope import TenantModel, platform_scope, tenant_scope
+from tenants.serializers import TenantChangeSerializer, TenantSerializer
 from tests.conftest import Member
 from tests.contract.document import check_answer, operation
 
@@ -149,7 +153,7 @@ CREATIONS: list[tuple[dict[str, Any], str | None, str]] = [
     ({"model": "a\0b"}, None, "model"),
     ({"model": "gpt-4o", "format": "gemini"}, "invalid_choice", "format"),
     ({"model": "gpt-4o", "policy": {"threshold": 2}}, "invalid", "policy.threshold"),
-    ({"model": "gpt-4o", "policy": {"treshold": 0.5}}, "invalid", "policy.treshold"),
+    ({"model": "gpt-4o", "policy": {"treshold": 0.5}}, "unknown_field", "policy.treshold"),
     ({"model": "gpt-4o", "policy": {"reserve_output_tokens": 10**9}}, "invalid", "policy.reserve_output_tokens"),
     ({"model": "gpt-4o", "context_window": 0}, "min_value", "context_window"),
     ({"model": "gpt-4o", "context_window": 10**40}, None, "context_window"),
@@ -394,3 +398,119 @@ def test_idempotency__same_key_at_once__stores_once(tenant: Member, ref: str) ->
 def test_errors__all__quote_nothing_of_the_request(client: Client, ref: str) -> None:
     body = json.dumps({"messages": [{"role": "user", "content": ["secret-text"]}]}).replace("]}", "]", 1)
     assert b"secret-text" not in client.post(f"/v1/conversations/{ref}/messages", body, content_type=JSON).content
+
+
+# --- what an error says ----------------------------------------------------------------------------------------------
+
+TENANT, NEW_KEY = ("PATCH", "tenant", "tenant_update"), ("POST", "api-keys", "api_keys_create")
+CREATE = ("POST", "conversations", "conversations_create")
+UPDATE = ("PATCH", "conversations/{ref}", "conversations_update")
+APPEND = ("POST", "conversations/{ref}/messages", "messages_append")
+FLAG = ("PATCH", "conversations/{ref}/messages/1", "messages_update")
+ASK = ("POST", "conversations/{ref}/compactions", "compactions_create")
+SAID: list[tuple[tuple[str, str, str], Any, list[tuple[str, str | None, str]]]] = [
+    (CREATE, {"model": "gpt-4o", "policy": {"colour": 1, "threshold": 7, "enabled": True, "strategy": "x"}}, [
+        ("unknown_field", "policy.colour", "no such policy field. Known: enabled, preset"),
+        ("invalid", "policy.threshold", "above 0 and at most 1"),
+        ("invalid", "policy.strategy", "sliding, hierarchical, hybrid"),
+    ]),
+    (UPDATE, {"policy": {"colour": None, "target": 2}}, [
+        ("unknown_field", "policy.colour", "Known: "), ("invalid", "policy.target", "below 1"),
+    ]),
+    (TENANT, {"policy": {"colour": 1, "threshold": 7}}, [
+        ("unknown_field", "policy.colour", "Known: "), ("invalid", "policy.threshold", "at most 1"),
+    ]),
+    (CREATE, {"model": "gpt-4o", "format": "gemini"}, [
+        ("invalid_choice", "format", "Must be one of openai, anthropic."),
+    ]),
+    (NEW_KEY, {"scopes": ["root"]}, [("invalid_choice", "scopes.0", "Must be one of read, write, admin.")]),
+    (ASK, {"trigger": "mood"}, [("invalid_choice", "trigger", "Must be one of manual, overflow.")]),
+    (ASK, {"trigger": "manual", "overflow": {"max_tokens": 9000}}, [("invalid", "overflow", "`trigger: overflow`")]),
+    (ASK, {"overflow": {}}, [("invalid", "overflow", "`trigger: overflow`")]),
+    (ASK, {"trigger": "overflow", "overflow": 5}, [("invalid", "overflow", "Must be an object.")]),
+    (APPEND, {"messages": [USER], "details": []}, [("length_mismatch", "details", "one entry per message")]),
+    (APPEND, {"messages": [USER], "details": ["x"]}, [("invalid", "details.0", "Must be an object.")]),
+    (APPEND, {"messages": "x"}, [("not_a_list", "messages", "Must be a list.")]),
+    (APPEND, [], [("invalid", None, "The body must be a JSON object.")]),
+    (APPEND, None, [("null", None, "The body must be a JSON object.")]),
+    (APPEND, "x", [("invalid", None, "The body must be a JSON object.")]),
+    (CREATE, {"model": "gpt-4o", "policy": []}, [("not_a_dict", "policy", "Must be an object.")]),
+    (UPDATE, {"format": "anthropic"}, [("read_only", "format", "Create a conversation")]),
+    (UPDATE, {"external_id": "x"}, [("read_only", "external_id", "Fork")]),
+    (UPDATE, {"messages": []}, [("read_only", "messages", "Append")]),
+    (UPDATE, {"colour": "red"}, [("unknown_field", "colour", "no such field")]),
+    (FLAG, {"content": "x"}, [("read_only", "content", "DELETE .../messages?from=")]),
+    (FLAG, {"message": USER}, [("read_only", "message", "append it anew")]),
+    (FLAG, {"occurred_at": None}, [("read_only", "occurred_at", "when the message is appended")]),
+    (TENANT, {"limits": {"conversations": 1}}, [("read_only", "limits", "platform")]),
+    (TENANT, {"name": "x"}, [("read_only", "name", "platform")]),
+    (TENANT, {"summarizer": "gpt-4o"}, [("invalid", "summarizer", "Must be an object.")]),
+]  # fmt: skip
+PYTHON = ("dict", "NoneType", "non_field", "'str'", '"str"', '"list"', "Expected")
+
+
+@pytest.mark.parametrize(("where", "body", "errors"), SAID)
+def test_error__of_a_request__says_all_that_is_wrong_and_what_may_be(
+    client: Client, tenant: Member, ref: str, where: tuple[str, str, str], body: Any, errors: list[Any]
+) -> None:
+    method, path, operation_id = where
+    with nothing_stored(tenant):
+        response = client.generic(method, f"/v1/{path.format(ref=ref)}", json.dumps(body), content_type=JSON)
+        told = _refused(response, operation_id, 400)["errors"]
+    assert [(one["code"], one["attr"]) for one in told] == [(code, attr) for code, attr, _ in errors]
+    for one, (_, _, part) in zip(told, errors, strict=True):
+        assert part in one["detail"]
+        assert not any(word in one["detail"] for word in PYTHON)
+
+
+def test_fields__that_a_patch_calls_fixed__are_shown_and_no_others_are_left_out() -> None:
+    for given, shown in (
+        (ConversationPatch, ConversationOut),
+        (MessagePatch, MessageOut),
+        (TenantChangeSerializer, TenantSerializer),
+    ):
+        assert set(shown().fields) <= set(given().fields) | set(given.fixed)
+
+
+def test_choices__of_every_request__are_told() -> None:
+    todo: list[type[StrictSerializer]] = [StrictSerializer]
+    while todo:
+        one = todo.pop()
+        todo += one.__subclasses__()
+        fields = [getattr(field, "child", field) for field in one().fields.values()]
+        assert [f for f in fields if isinstance(f, serializers.ChoiceField) and not isinstance(f, ChoiceField)] == []
+
+
+@pytest.mark.parametrize("kind", ["nope", "ext:nope", "another tenant's"])
+def test_compactions__of_a_conversation_that_is_not_there__are_a_404_naming_it(
+    client: Client, stranger: Member, kind: str
+) -> None:
+    body = {"model": "gpt-4o"}
+    theirs = _client(stranger.key).post("/v1/conversations", body, content_type=JSON).json()["id"]
+    name = theirs if kind == "another tenant's" else kind
+    told = _refused(client.get("/v1/compactions", {"conversation": name}), "compactions_list", 404, "not_found")
+    assert told["errors"] == [{"code": "not_found", "detail": "No such conversation.", "attr": "conversation"}]
+
+
+@pytest.mark.parametrize(
+    ("path", "header", "code", "part"),
+    [
+        ("tenant", None, "not_authenticated", "`Authorization: Bearer <key>`"),
+        ("tenant", "ck_0123456789ab_x", "not_authenticated", "`Authorization: Bearer <key>`"),
+        ("tenant", "Basic abc", "not_authenticated", "`Authorization: Bearer <key>`"),
+        ("tenant", "Bearer nonsense", "authentication_failed", "unknown, expired or revoked"),
+        ("tenant", "Bearer cp_0123456789ab_x", "authentication_failed", "A tenant's key is wanted here"),
+        ("admin/tenants", None, "not_authenticated", "`Authorization: Bearer <key>`"),
+        ("admin/tenants", "Bearer ck_0123456789ab_x", "authentication_failed", "A platform key is wanted here"),
+        ("admin/tenants", "Bearer {key}", "authentication_failed", "A platform key is wanted here"),
+        ("admin/tenants", "Bearer cp_0123456789ab_x", "authentication_failed", "unknown, expired or revoked"),
+    ],
+)
+def test_error__of_a_request_without_its_key__says_which_is_wanted(
+    tenant: Member, path: str, header: str | None, code: str, part: str
+) -> None:
+    headers = {} if header is None else {"Authorization": header.format(key=tenant.key)}
+    response = Client(headers=headers).get(f"/v1/{path}")
+    (error,) = response.json()["errors"]
+    assert (response.status_code, error["code"]) == (401, code)
+    assert part in error["detail"]

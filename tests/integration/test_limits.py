@@ -116,6 +116,8 @@ def test_message__over_its_own_limit__is_a_413_that_names_it(service: Service, l
     long = {"role": "user", "content": "\u00fc" * 490}  # 980 bytes, and what is around it
     told = _refused(service, f"{path}/messages", {"messages": [HELLO, long]}, 413, "message_too_large")
     assert told == {"name": "max_message_bytes", "most": 1000, "ends_at": None}
+    refused = service.post(f"{path}/messages", {"messages": [long]}, status=413)["errors"][0]
+    assert refused["detail"] == "The message has 1008 bytes as compact JSON; it may have 1000."
     service.append(path, {"role": "user", "content": "u" * 900})
 
 

@@ -34,13 +34,13 @@ def found(service: Service, **params: Any) -> list[str]:
 
 
 def test_list__each_filter__finds_what_it_says(service: Service) -> None:
-    path, other = service.create(external_id="a/b?c=d"), service.create()
+    path, other = service.create(external_id="a:b?c=d"), service.create()
     first = logged(service, path, from_position=1, to_position=10, summary="Refund 100% of it", entities=["src/a_b.py"])
     second = logged(service, path, outcome="stale", status="failed", trigger="overflow")
     third = logged(service, other, from_position=5, to_position=5, summary="refund 1000 of it", entities=["src/acb.py"])
     assert found(service) == [third, second, first]
     assert found(service, conversation=path.removeprefix("conversations/")) == [second, first]
-    assert found(service, conversation="ext:a/b?c=d") == [second, first]
+    assert found(service, conversation="ext:a:b?c=d") == [second, first]
     assert found(service, status="failed") == found(service, outcome="stale") == [second]
     assert found(service, trigger="overflow") == [second]
     assert found(service, position=5) == [third, first]
