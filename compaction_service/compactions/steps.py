@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from itertools import islice
@@ -83,6 +83,8 @@ class Step:
     chunk: int  # which chunk of `unread` this pass reads: 0, save inside a message that is read in pieces
     chunk_tokens: int | None  # a smaller chunk than the window allows, after a refusal
     previous: str  # the running summary: of the chunks before, else the node that is replaced
+    before: str  # the texts of the nodes that are replaced or merged
+    carried: Collection[int]  # positions of messages that stay in the context word for word
     text: str  # what a re-summarisation shortens
     text_tokens: int | None  # None for the first summary
     tail: Sequence[SpanMessage]  # of what is kept
@@ -205,8 +207,8 @@ def _extract(step: Step) -> Result:
         notes = [{"cut_from_tokens": step.text_tokens, "to_tokens": step.count(text)}]
         return Result(Spent(), text=text, final=_final(step, text, sections, Method.LLM, notes))
     if step.kind == PassKind.MERGE:
-        text = bounding.cut(_joined(step.parts, step.policy.summary_sections), step.target, step.count)
-        sections = sections_of.parse(text, step.policy.summary_sections).sections
+        merged = extractive.merge(step.parts, step.policy.summary_sections, step.target, step.count)
+        text, sections = merged.text, merged.sections
         notes = [{"cut_from_tokens": step.replaced_tokens, "to_tokens": step.count(text)}]
         return Result(Spent(), text=text, final=_final(step, text, sections, Method.EXTRACTIVE, notes))
     made = extractive.extract(
@@ -334,7 +336,9 @@ def _final(
         text=text,
         sections=sections,
         method=method,
-        dropped_content=[dict(one) for one in report.dropped_content(step.span, whole)],
+        dropped_content=[
+            dict(one) for one in report.dropped_content(step.span, whole, before=step.before, carried=step.carried)
+        ],
         entities=report.preserved(
             report.entities("\n".join((*said, *(one.text for one in step.ledger.notes)))), step.span, step.previous
         ),
@@ -413,17 +417,6 @@ def _facts(step: Step, chunk: chunks.Chunk | None) -> tuple[str, ...]:
     read = [message for message in step.unread if message.position in positions]
     room = min(step.target, step.bound) // preserve.SHARE
     return preserve.facts(before, read, room, step.count, known="\n".join(note.text for note in step.ledger.notes))
-
-
-def _joined(texts: Sequence[str], headings: Sequence[str]) -> str:
-    """Summaries as one, section by section, oldest first."""
-    parsed = [sections_of.parse(text, headings) for text in texts]
-    if any(one.missing for one in parsed) or not headings:
-        return "\n\n".join(texts)
-    same = zip(*(one.sections for one in parsed), strict=True)
-    return sections_of.render(
-        sections_of.section(each[0]["heading"], "\n".join(section["text"] for section in each)) for each in same
-    )
 
 
 def _ends(span: Sequence[SpanMessage]) -> tuple[int, int]:
