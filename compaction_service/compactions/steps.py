@@ -207,7 +207,7 @@ def _extract(step: Step) -> Result:
         notes = [{"cut_from_tokens": step.text_tokens, "to_tokens": step.count(text)}]
         return Result(Spent(), text=text, final=_final(step, text, sections, Method.LLM, notes))
     if step.kind == PassKind.MERGE:
-        merged = extractive.merge(step.parts, step.policy.summary_sections, step.target, step.count)
+        merged = extractive.merge(step.parts, step.policy.summary_sections, step.target, step.count, step.focus)
         text, sections = merged.text, merged.sections
         notes = [{"cut_from_tokens": step.replaced_tokens, "to_tokens": step.count(text)}]
         return Result(Spent(), text=text, final=_final(step, text, sections, Method.EXTRACTIVE, notes))
@@ -218,10 +218,13 @@ def _extract(step: Step) -> Result:
         target=step.target,
         count=step.count,
         previous=step.previous or None,
+        focus=step.focus,
     )
-    return Result(
-        Spent(), read=_ends(step.span), text=made.text, final=_final(step, made.text, made.sections, Method.EXTRACTIVE)
-    )
+    wished = language.expected(step.policy.language, ())
+    other = wished is not None and language.is_other(made.text, wished)  # its words are the conversation's own
+    said = [{"language_not_followed": step.policy.language}] if other else []
+    final = _final(step, made.text, made.sections, Method.EXTRACTIVE, said)
+    return Result(Spent(), read=_ends(step.span), text=made.text, final=final)
 
 
 def _call(step: Step, model: Model, asked: Asked) -> Result:

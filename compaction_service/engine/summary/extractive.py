@@ -15,7 +15,7 @@ from .bound import cut
 from .bullets import placed
 from .checklist import Checklist, checklist
 from .files import file_list, named_files, used_files
-from .gather import layout_of, new_sentences, old_sentences, request_weight
+from .gather import focused, layout_of, new_sentences, old_sentences, request_weight
 from .joining import joined
 from .names import fitting, name_line, ranked_names
 from .pool import Pool
@@ -48,9 +48,11 @@ def extract(
     count: Count,
     previous: str | None = None,
     prefix: str = "",
+    focus: str = "",
 ) -> Extract:
     """An extractive summary of the previous summary and the span: at most `bound` tokens with the prefix, about
-    `target` of them new. Deterministic, linear in the text; any text will do."""
+    `target` of them new; more where users said more. What shares words with `focus` has the room first.
+    Deterministic, linear in the text; any text will do."""
     headings = list(dict.fromkeys(map(one_line, sections))) or [""]
     layout = layout_of(headings)
     messages = with_tool_names(messages)
@@ -63,7 +65,7 @@ def extract(
         todo = checklist(messages, old.sections, int(room * STEPS_SHARE), count)
     before = list(old_sentences(old, headings, layout, messages, todo))
     found = [one for one in (*before, *new_sentences(messages, layout)) if one.text not in todo.shown]
-    pool = Pool(found, count)
+    pool = Pool(focused(found, focus), count)
     asked, older = pool.those(lambda one: one.asked), pool.those(lambda one: one.line < 0)
     for_todo = count(todo.text)
     for_asked = for_todo + pool.cost(asked)
@@ -113,9 +115,10 @@ def extract(
     return Extract(text, parse(text.removeprefix(prefix), sections).sections)
 
 
-def merge(texts: Sequence[str], sections: Sequence[str], bound: int, count: Count) -> Extract:
+def merge(texts: Sequence[str], sections: Sequence[str], bound: int, count: Count, focus: str = "") -> Extract:
     """Summaries, oldest first, as one of at most `bound` tokens, chosen from as from a span."""
-    return extract((), sections=sections, bound=bound, target=0, count=count, previous=joined(texts, sections))
+    previous = joined(texts, sections)
+    return extract((), sections=sections, bound=bound, target=0, count=count, previous=previous, focus=focus)
 
 
 def _files(messages: Sequence[SpanMessage], old: Parsed) -> tuple[list[str], list[str]]:

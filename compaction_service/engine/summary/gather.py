@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from statistics import fmean
 
 from .checklist import Checklist
 from .files import call_values
-from .lexicon import ERROR, QUESTION_ENDS
+from .lexicon import ERROR, PLAIN, QUESTION_ENDS
 from .names import is_name_line
 from .sections import Parsed, item, meaning
 from .select import Traits, is_relative, only_acknowledges, only_greets, traits
 from .span import Part, SpanMessage
-from .text import sentences
+from .text import sentences, words
 
 _CALL_CHARS = 300  # a longer call writes a file
 _MAX_BOOST = 4.0
 _WEIGHTS = {"call": 1.0, "result": 0.5}
 _ERROR_WEIGHT = 3.0
 _ANSWER_WEIGHT = 2.0  # of what answers a question
+_SUBJECT, _BESIDE = 4.0, 1.5  # of what is about the focus, and of what else its message says
 _ASKED = 10  # sentences at a request's beginning; what follows was pasted
 _PASTED_WEIGHT = 0.7
 _BULLET = re.compile(r"^\s{0,8}(?:[-*+•>]|#{1,6}|\d{1,3}[.)])\s+")
@@ -159,6 +160,20 @@ def new_sentences(messages: Sequence[SpanMessage], layout: Layout) -> Iterator[S
                 dated = day if days > 1 or is_relative(found) else ""
                 wish = place is not None
                 yield Sentence(text, found, message.position, worth, place, dated + label, talk, wish, tool)
+
+
+def focused(found: Sequence[Sentence], focus: str) -> list[Sentence]:
+    """The sentences, with more weight for those that share a telling word with the focus, and some for what else the
+    same message says."""
+    subject = {word for word in words(focus) if word not in PLAIN}
+    if not subject:
+        return list(found)
+    shares = [not subject.isdisjoint(sentence.traits.words) for sentence in found]
+    lines = {sentence.line for sentence, one in zip(found, shares, strict=True) if one}
+    return [
+        replace(sentence, weight=sentence.weight * (_SUBJECT if one else _BESIDE if sentence.line in lines else 1))
+        for sentence, one in zip(found, shares, strict=True)
+    ]
 
 
 def _asks(message: SpanMessage) -> bool:

@@ -277,6 +277,17 @@ def test_extract__much_tool_output__has_half_the_room_at_most_and_lists_no_files
     assert "- /usr/bin/env" not in files
 
 
+def test_extract__focus__what_is_about_it_has_the_room_first() -> None:
+    subjects = ("tides", "harbours", "bread", "opera", "chess", "gardens", "copper", "maps", "violins", "salt")
+    talk = [f"We measured the {one} of place {n} at {n * 37} units on the whole." for n, one in enumerate(subjects)]
+    messages = dialogue(*[text for one in talk for text in ("And then?", one)])
+    for subject in subjects:
+        made = extract(messages, sections=SECTIONS, bound=80, target=60, count=by_chars, focus=f"the {subject}")
+        assert f"We measured the {subject} of place" in made.text
+    plain = extract(messages, sections=SECTIONS, bound=80, target=60, count=by_chars)
+    assert plain == extract(messages, sections=SECTIONS, bound=80, target=60, count=by_chars, focus="the zebra")
+
+
 def test_extract__words_before_numbers__named_only_where_they_say_what_it_is() -> None:
     listed = "\n".join(f"It passes in {n * 11} of all, as is shown for port {n * 13} there" for n in range(2, 40))
     messages = [
