@@ -15,7 +15,7 @@ from compaction_service.compactions.models import Method, PassKind
 from compaction_service.compactions.steps import Asked, Final, Model, Noted, Result, Spent, Step
 from compaction_service.engine.summary import accept as acceptance
 from compaction_service.engine.summary import bound as bounding
-from compaction_service.engine.summary import extractive, files, notes_answer, noting, prompt, report
+from compaction_service.engine.summary import extractive, files, language, notes_answer, noting, prompt, report
 from compaction_service.engine.summary import notes as notes_of
 from compaction_service.engine.summary import sections as sections_of
 from compaction_service.engine.summary.notes import Found, Note
@@ -44,8 +44,8 @@ def _extract(step: Step) -> Result:
         notes = [{"cut_from_tokens": step.text_tokens, "to_tokens": step.count(text)}]
         return Result(Spent(), text=text, final=_final(step, text, sections, Method.LLM, notes))
     if step.kind == PassKind.MERGE:
-        text = bounding.cut(_joined(step.parts, step.policy.summary_sections), step.target, step.count)
-        sections = sections_of.parse(text, step.policy.summary_sections).sections
+        merged = extractive.merge(step.parts, step.policy.summary_sections, step.target, step.count, step.focus)
+        text, sections = merged.text, merged.sections
         notes = [{"cut_from_tokens": step.replaced_tokens, "to_tokens": step.count(text)}]
         return Result(Spent(), text=text, final=_final(step, text, sections, Method.EXTRACTIVE, notes))
     made = extractive.extract(
@@ -55,10 +55,13 @@ def _extract(step: Step) -> Result:
         target=step.target,
         count=step.count,
         previous=step.previous or None,
+        focus=step.focus,
     )
-    return Result(
-        Spent(), read=_ends(step.span), text=made.text, final=_final(step, made.text, made.sections, Method.EXTRACTIVE)
-    )
+    wished = language.expected(step.policy.language, ())
+    other = wished is not None and language.is_other(made.text, wished)  # its words are the conversation's own
+    said = [{"language_not_followed": step.policy.language}] if other else []
+    final = _final(step, made.text, made.sections, Method.EXTRACTIVE, said)
+    return Result(Spent(), read=_ends(step.span), text=made.text, final=final)
 
 
 def _call(step: Step, model: Model, asked: Asked) -> Result:
@@ -173,23 +176,14 @@ def _final(
         text=text,
         sections=sections,
         method=method,
-        dropped_content=[dict(one) for one in report.dropped_content(step.span, whole)],
+        dropped_content=[
+            dict(one) for one in report.dropped_content(step.span, whole, before=step.before, carried=step.carried)
+        ],
         entities=report.preserved(
             report.entities("\n".join((*said, *(one.text for one in step.ledger.notes)))), step.span, step.previous
         ),
         notes=[*notes, *extra],
         ledger=step.ledger.notes,
-    )
-
-
-def _joined(texts: Sequence[str], headings: Sequence[str]) -> str:
-    """Summaries as one, section by section, oldest first."""
-    parsed = [sections_of.parse(text, headings) for text in texts]
-    if any(one.missing for one in parsed) or not headings:
-        return "\n\n".join(texts)
-    same = zip(*(one.sections for one in parsed), strict=True)
-    return sections_of.render(
-        sections_of.section(each[0]["heading"], "\n".join(section["text"] for section in each)) for each in same
     )
 
 

@@ -24,6 +24,7 @@ from compaction_service.compactions.steps import Final, Model, Result, Step
 from compaction_service.compactions.wakeup import wake
 from compaction_service.conversations.selectors import active_nodes
 from compaction_service.engine.summary import notes
+from compaction_service.engine.summary.report import MAX_DROPPED
 from compaction_service.llm.retry import RetryPolicy, next_delay
 
 
@@ -62,6 +63,7 @@ def _summarised(claim: Claim, compaction: Compaction, one: Pass, final: Final) -
         made = chains.made_of(terms, conversation.format, final)
         chain = chain.after(merge, chains.merged_of(made, merge, chain.links[merge.start : merge.end]))
         compaction.notes = [*compaction.notes, *final.notes]
+        compaction.dropped_content = [*compaction.dropped_content, *final.dropped_content][:MAX_DROPPED]
     if chain.due(compaction.strategy, bound) is None:
         apply(compaction, chain)
         return

@@ -61,6 +61,7 @@ def step_of(one: Pass) -> Step | None:
     bound = max(1, terms.raw(work["bound"]))
     nodes = () if merging else _replaced(compaction)
     ledger = merging.ledger if merging else _ledger(compaction, nodes)
+    before = "\n\n".join(merging.parts if merging else _texts(compaction, nodes))
     # What the summary may have beside its notes; a pass for notes has their room instead.
     beside = notes.cost(ledger.notes, terms.counter.text) if ledger.notes and kind != PassKind.NOTES else 0
     target = merging.target if merging else work["target"]
@@ -82,7 +83,9 @@ def step_of(one: Pass) -> Step | None:
         part=sum(each.kind == reads for each in done),
         chunk=work["chunk"],
         chunk_tokens=work["chunk_tokens"],
-        previous="\n\n".join(merging.parts) if merging else _previous(compaction, one, nodes, ledger, done),
+        previous=before if merging else _previous(one, before, ledger, done),
+        before=before,
+        carried=frozenset(compaction.carried),
         text=done[-1].output if one.kind == PassKind.RESUMMARIZE else "",
         text_tokens=terms.counter.text(done[-1].output) if one.kind == PassKind.RESUMMARIZE else None,
         tail=_tail(conversation, last),
@@ -174,17 +177,20 @@ def _notes_room(compaction: Compaction, nodes: Sequence[Summary], terms: Terms, 
     return notes.budget_of(bound, before, max(0, span))
 
 
-def _previous(compaction: Compaction, one: Pass, nodes: Sequence[Summary], ledger: Ledger, done: Sequence[Pass]) -> str:
+def _previous(one: Pass, before: str, ledger: Ledger, done: Sequence[Pass]) -> str:
     """What a pass goes on from: the notes so far, or the running summary: of the chunks read, else of the nodes."""
     if one.kind == PassKind.NOTES:
         return notes.numbered(ledger.notes)
     folded = [pass_ for pass_ in done if pass_.kind == PassKind.CHUNK]
-    if folded and one.model:
-        return folded[-1].output
+    return folded[-1].output if folded and one.model else before
+
+
+def _texts(compaction: Compaction, nodes: Sequence[Summary]) -> list[str]:
+    """What the nodes say that are replaced."""
     if takes_notes(compaction.strategy):
-        return "\n\n".join(content(node)[0] for node in nodes)
+        return [content(node)[0] for node in nodes]
     # A strategy without notes goes on from what they say.
-    return "\n\n".join(notes.dissolved(node.text, notes.from_json(node.ledger)) for node in nodes)
+    return [notes.dissolved(node.text, notes.from_json(node.ledger)) for node in nodes]
 
 
 def _tail(conversation: Conversation, last: int) -> tuple[SpanMessage, ...]:

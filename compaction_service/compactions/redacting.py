@@ -38,6 +38,7 @@ def redacted(step: Step) -> Step:
         instructions=beside.text(step.instructions),
         policy=replace(step.policy, instructions=beside.text(step.policy.instructions or "")),
         previous=beside.text(step.previous),
+        before=beside.text(step.before),
         text=beside.text(step.text),
         parts=[beside.text(part) for part in step.parts],
         redacted=dict(sorted(of_span.counts.items())),

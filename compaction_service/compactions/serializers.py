@@ -132,7 +132,9 @@ class CompactionOut(serializers.Serializer[Any]):
     summary = serializers.CharField(allow_null=True, help_text="Its text, without the notes of hybrid.")
     sections = serializers.ListField(child=serializers.DictField(), help_text="The text by section.")
     dropped_content = serializers.ListField(
-        child=serializers.DictField(), help_text="Requests and identifiers of the span that the summary does not have."
+        child=serializers.DictField(),
+        help_text="Requests and identifiers of the span, and of the summaries it replaces, that the summary does not "
+        "have. `position` is null where an older summary did not tell it.",
     )
     entities = serializers.ListField(child=serializers.CharField(), help_text="Names the summary kept.")
     notes = serializers.ListField(

@@ -7,7 +7,7 @@ written of it is for following.py.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
@@ -58,6 +58,8 @@ class Step:
     chunk: int  # which chunk of `unread` this pass reads: 0, save inside a message that is read in pieces
     chunk_tokens: int | None  # a smaller chunk than the window allows, after a refusal
     previous: str  # the running summary: of the chunks before, else the node that is replaced
+    before: str  # the texts of the nodes that are replaced or merged
+    carried: Collection[int]  # positions of messages that stay in the context word for word
     text: str  # what a re-summarisation shortens
     text_tokens: int | None  # None for the first summary
     tail: Sequence[SpanMessage]  # of what is kept

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from .sections import item
+from .names import is_name_line, short_lines
+from .sections import Item, item, meaning
+from .select import Candidate, select, traits
 from .span import Count
 from .text import clean, edge, pieces, sentences
 
@@ -15,6 +18,7 @@ Step = Literal["fits", "again", "cut"]
 MIN_GAIN = 0.1  # of the tokens before a pass
 _LINE_CHARS = 600
 _SHORT_LINE = 40  # tokens; a longer line is cut into its sentences
+_MARK = re.compile(r"\s{0,8}(?:[-*+\u2022>]|\d{1,3}[.)])\s+(?:\[[ xX\u2713\u2714]?\]\s+)?|\s{1,8}")
 _MIN_BODY = 4  # tokens; a heading with less under it is not worth its room
 
 
@@ -32,8 +36,9 @@ def next_step(tokens_before: int | None, tokens_after: int, bound: int, passes_d
 def cut(text: str, bound: int, count: Count, prefix: str = "") -> str:
     """`prefix` and the text, within `bound` tokens, cut on sentence edges.
 
-    Sections keep their order and headings, each gets an equal share of the room and what others do not need; in a
-    checklist the open items come before the done ones. Where not one sentence fits, its beginning stays."""
+    Sections keep their order and headings, each gets an equal share of the room and what others do not need. In it stay
+    what it begins with, open items, then the sentences that add most (`select`), then done items, the newest of each
+    first. Where not one sentence fits, its beginning stays."""
     text = clean(text)
     if count(prefix + text) <= bound:
         return prefix + text
@@ -63,10 +68,13 @@ def clip(text: str, bound: int, count: Count) -> str:
 
 @dataclass(slots=True)
 class _Line:
+    """A sentence, or a line where that is short."""
+
     text: str
     tokens: int
-    first: bool  # begins a line of the text; otherwise it goes on the line before
-    rank: tuple[int, int]  # lower is kept first
+    mark: str  # what begins its line in the text
+    first: bool  # of its line; others go on the line before
+    item: Item | None
 
 
 @dataclass(slots=True)
@@ -86,24 +94,24 @@ def _blocks(text: str, count: Count) -> list[_Block]:
             heading = line.strip()
             blocks.append(_Block(heading, count(heading) + 2, []))
         elif line.strip():
-            blocks[-1].lines += _lines(line, count, len(blocks[-1].lines))
+            blocks[-1].lines += _lines(line, count)
     for block in blocks:
         block.need = block.tokens + sum(line.tokens for line in block.lines)
     return [block for block in blocks if block.need]
 
 
-def _lines(line: str, count: Count, at: int) -> Iterable[_Line]:
+def _lines(line: str, count: Count) -> Iterator[_Line]:
+    if is_name_line(line) and count(line) > _SHORT_LINE:
+        for short in short_lines(line):
+            yield _Line(short, count(short) + 1, "", True, None)
+        return
     checked = item(line)
-    if checked or count(line) <= _SHORT_LINE:
-        parts = pieces(line.rstrip(), _LINE_CHARS)
-    else:
-        parts = sentences(line)
-        indent = line[: len(line) - len(line.lstrip())][:8]
-        parts[:1] = [indent + part for part in parts[:1]]
-    for number, part in enumerate(parts):
-        # Plain lines and open items from the top, then what was done, the latest first.
-        rank = (2, -at) if checked and checked["done"] else (1 if checked else 0, at + number)
-        yield _Line(part, count(part) + 1, number == 0, rank)
+    found = _MARK.match(line)
+    mark = found[0] if found else ""
+    said = line[len(mark) :].rstrip()
+    whole = checked is not None or count(line) <= _SHORT_LINE
+    for number, part in enumerate(pieces(said, _LINE_CHARS) if whole else sentences(said)):
+        yield _Line(part, count(mark + part) + 1, mark, number == 0, checked)
 
 
 def _assemble(blocks: Sequence[_Block], room: int, count: Count) -> str:
@@ -116,16 +124,38 @@ def _assemble(blocks: Sequence[_Block], room: int, count: Count) -> str:
 
 def _body(block: _Block, left: int, count: Count) -> str:
     kept: dict[int, str] = {}
-    ranked = sorted(range(len(block.lines)), key=lambda n: block.lines[n].rank)
-    for number in ranked:
+    for group in _ranked(block):
+        lines = [block.lines[number] for number in group]
+        chosen = group
+        if sum(line.tokens for line in lines) > left:
+            one_of_many = len(group) > 1 and left > 0
+            candidates = [Candidate(traits(line.text), line.tokens) for line in lines] if one_of_many else []
+            chosen = [group[place] for place in select(candidates, left)]
+        for number in chosen:
+            kept[number] = block.lines[number].text
+            left -= block.lines[number].tokens
+    if not kept and block.lines:
+        best = next(group[0] for group in _ranked(block) if group)
+        line = block.lines[best]
+        kept[best] = clip(line.mark + line.text, left - 1, count).removeprefix(line.mark)
+    out = ""
+    for number in sorted(kept):
         line = block.lines[number]
-        if line.tokens <= left:
-            kept[number] = line.text
-            left -= line.tokens
-    if not kept and ranked:
-        kept[ranked[0]] = clip(block.lines[ranked[0]].text, left - 1, count)
-    joints = ("\n" if block.lines[n].first or n - 1 not in kept else " " for n in sorted(kept))
-    return "".join(joint + kept[n] for joint, n in zip(joints, sorted(kept), strict=True)).strip("\n")
+        out += f" {kept[number]}" if number - 1 in kept and not line.first else f"\n{line.mark}{kept[number]}"
+    return out.strip("\n")
+
+
+def _ranked(block: _Block) -> Iterator[list[int]]:
+    """The lines, those first that are the last to go: what the section begins with, and open items, the newest first;
+    then what else is said; then what was done. Of files those on top."""
+    numbers = range(len(block.lines))
+    done = [number for number in numbers if (found := block.lines[number].item) and found["done"]]
+    open_ = [number for number in numbers if (found := block.lines[number].item) and not found["done"]]
+    plain = [number for number in numbers if not block.lines[number].item]
+    one_by_one = plain if meaning(block.heading.strip("# ")) == "files" else plain[: plain[:1] == [0]]
+    yield from ([number] for number in (*one_by_one, *reversed(open_)))
+    yield plain[len(one_by_one) :][::-1]  # of what is worth the same the newest
+    yield from ([number] for number in reversed(done))
 
 
 def _shares(blocks: Sequence[_Block], room: int) -> list[int]:

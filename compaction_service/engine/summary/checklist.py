@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from .bound import clip
 from .sections import Item, Section, items
@@ -14,46 +15,69 @@ from .text import sentences
 _NEWEST_REQUESTS = 3
 _OLD_DONE = 5
 _ITEM_CHARS = 200
+_CLIPPED = "\u2026"
 _REFERENCE = re.compile(r" \(#(\d{1,12})\)$")
 
 
-def checklist(
-    messages: Sequence[SpanMessage], old: Sequence[Section], room: int, count: Count
-) -> tuple[str, frozenset[int]]:
-    """Items carried forward from the previous summary's sections and the newest requests, at most `room` tokens; and
-    the positions of requests that are in it whole.
+@dataclass(frozen=True, slots=True)
+class Checklist:
+    """`shown`: the sentences that are in it whole. `requests`, `others`: items of the previous summary that are not in
+    it any more, of users' requests and such as a model wrote."""
+
+    text: str = ""
+    shown: frozenset[str] = frozenset()
+    requests: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
+
+
+def checklist(messages: Sequence[SpanMessage], old: Sequence[Section], room: int, count: Count) -> Checklist:
+    """Items carried forward from the previous summary's sections and the newest requests, at most `room` tokens.
 
     A request is done once a completed response follows it. It carries its message's number, `(#12)`, by which the
-    next round sees that. Where room is short, open items stay before done ones, and newer before older.
+    next round sees that. Where room is short, open items stay before done ones, and newer before older. The request
+    that begins a conversation is its goal; it is an item as well while it is open.
     """
     answered = max((m.position for m in messages if m.response), default=0)
     carried = [_updated(item, answered) for section in old for item in items(section["text"])]
-    entries = [*[i for i in carried if i["done"]][-_OLD_DONE:], *(i for i in carried if not i["done"])]
-    whole: dict[int, int] = {}
-    requests = [m for m in messages if m.request and not only_greets("\n".join(m.texts("text")))]
-    for message in requests[-_NEWEST_REQUESTS:]:
+    entries = [*(i for i in carried if i["done"]), *(i for i in carried if not i["done"])]
+    too_old = range(max(0, sum(i["done"] for i in carried) - _OLD_DONE))
+    asked = [m for m in messages if m.request and not only_greets("\n".join(m.texts("text")))]
+    for message in asked[-_NEWEST_REQUESTS:]:
         text = " ".join(sentences("\n".join(message.texts("text"))))
-        if not text:
-            continue
-        short = _opening(text)
-        if short == text and message is not requests[0]:
-            whole[len(entries)] = message.position
-        entries.append(Item(text=f"{short} (#{message.position})", done=message.position < answered))
+        done = message.position < answered
+        if text and not (done and not old and message is asked[0]):
+            entries.append(Item(text=f"{_opening(text)} (#{message.position})", done=done))
     lines: dict[int, str] = {}
-    for number in sorted(range(len(entries)), key=lambda n: (entries[n]["done"], -n)):
+    for number in sorted(range(len(too_old), len(entries)), key=lambda n: (entries[n]["done"], -n)):
         line = f"- [{'x' if entries[number]['done'] else ' '}] {entries[number]['text']}"
         room -= count(f"{line}\n")
         if room < 0:
             break
         lines[number] = line
-    shown = frozenset(position for number, position in whole.items() if number in lines)
-    return "\n".join(lines[number] for number in sorted(lines)), shown
+    goal = asked[0].position if asked and not old else None
+    shown = (
+        text for text, position in (referred(entries[n]["text"]) for n in lines) if goal is None or position != goal
+    )
+    gone = [referred(entries[n]["text"]) for n in range(len(carried)) if n not in lines]
+    return Checklist(
+        "\n".join(lines[number] for number in sorted(lines)),
+        frozenset(sentence for text in shown for sentence in sentences(text)),
+        # Of a clipped one the whole sentence is in the section about the goal, where it had room.
+        tuple(text for text, position in gone if position and not text.endswith(_CLIPPED)),
+        tuple(text for text, position in gone if not position),
+    )
 
 
 def _updated(item: Item, answered: int) -> Item:
-    reference = _REFERENCE.search(item["text"][-20:])
-    done = item["done"] or (reference is not None and int(reference[1]) < answered)
+    _, position = referred(item["text"])
+    done = item["done"] or (position is not None and position < answered)
     return Item(text=item["text"], done=done)
+
+
+def referred(text: str) -> tuple[str, int | None]:
+    """The text of an item without the number of its message, and that."""
+    found = _REFERENCE.search(text[-20:])
+    return (text[: -len(found[0])], int(found[1])) if found else (text, None)
 
 
 def _opening(text: str) -> str:
@@ -65,4 +89,4 @@ def _opening(text: str) -> str:
         if len(out) + len(sentence) >= _ITEM_CHARS:
             break
         out = f"{out} {sentence}".strip()
-    return out or clip(text, _ITEM_CHARS, len)
+    return out or clip(text, _ITEM_CHARS, len) + _CLIPPED

@@ -21,6 +21,7 @@ _MAX_KEY = 60
 _MAX_PATH = 300  # characters
 _MAX_VALUE = 600  # characters of an argument that is searched for paths; a longer one is a file's content
 _MAX_ARGUMENTS = 1_000_000  # characters that are parsed
+_ENDING = re.compile(r"\w\.[A-Za-z][A-Za-z0-9]{0,7}$")
 _NO_FILE = frozenset(("none", "n/a", "-", "—"))
 
 
@@ -75,13 +76,33 @@ def _leaves(parsed: Any) -> Iterator[tuple[str, str]]:
             stack += [(key, v) for v in reversed(value)]
 
 
-def mentioned_files(messages: Iterable[SpanMessage]) -> list[str]:
-    """Distinct paths anywhere in the span: those of call arguments first, then those in most messages."""
-    first = argument_files(messages)
+def is_file(path: str) -> bool:
+    """Whether the name alone says so: an ending, a dot before it, or a capital, as in Makefile. Others may be
+    directories and programs."""
+    last = path.replace("\\", "/").rpartition("/")[2]
+    return bool(last) and (last[0] == "." or last[0].isupper() or bool(_ENDING.search(last)))
+
+
+def used_files(messages: Iterable[SpanMessage], listed: Iterable[str] = ()) -> tuple[list[str], list[str]]:
+    """(files, other paths) of the span and of a list from before, distinct: those of call arguments first; then the
+    list's; then those that only texts mention, in most messages first. Of the others nobody knows what they are, or
+    they are directories."""
+    messages = list(messages)
     counted: Counter[str] = Counter()
     for message in messages:
         counted.update(list(dict.fromkeys(path for text in message.texts("text", "result") for path in paths(text))))
-    return list(dict.fromkeys([*first, *(path for path, _ in counted.most_common())]))
+    called, mentioned = argument_files(messages), [path for path, _ in counted.most_common()]
+    files = _without_directories([*called, *listed, *filter(is_file, mentioned)], mentioned)
+    known = set(files)
+    return files, [path for path in dict.fromkeys([*called, *mentioned]) if path not in known]
+
+
+def _without_directories(names: Sequence[str], known: Sequence[str] = ()) -> list[str]:
+    """The distinct names; not those of directories that one of them, or of the `known` ones, is in."""
+    directories = {
+        name[:at] for name in (*names, *known) for at, sign in enumerate(name) if sign == "/" and at < len(name) - 1
+    }
+    return [name for name in dict.fromkeys(names) if name[-1:] != "/" and name not in directories]
 
 
 def named_files(section_text: str) -> list[str]:
@@ -104,7 +125,8 @@ def active_files(
     named = named_files(section_text)
     texts = [known_text, *(part.text for m in messages for part in m.parts if part.kind != "thinking")]
     real = [name for name in named if any(_occurs(name, text) for text in texts)]
-    kept = dict.fromkeys([*real, *argument_files(messages)])
+    called = _without_directories([*argument_files(messages), *real])
+    kept = dict.fromkeys([*real, *called])
     return list(kept), [name for name in named if name not in kept]
 
 

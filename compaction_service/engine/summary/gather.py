@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain
 from statistics import fmean
 
+from .checklist import Checklist
 from .files import call_values
-from .lexicon import ERROR, QUESTION_ENDS
+from .lexicon import ERROR, PLAIN, QUESTION_ENDS
 from .names import is_name_line
 from .sections import Parsed, item, meaning
-from .select import Traits, is_relative, only_greets, traits
+from .select import Traits, is_relative, only_acknowledges, only_greets, traits
 from .span import Part, SpanMessage
-from .text import sentences
+from .text import sentences, words
 
 _CALL_CHARS = 300  # a longer call writes a file
 _MAX_BOOST = 4.0
 _WEIGHTS = {"call": 1.0, "result": 0.5}
 _ERROR_WEIGHT = 3.0
 _ANSWER_WEIGHT = 2.0  # of what answers a question
+_SUBJECT, _BESIDE = 4.0, 1.5  # of what is about the focus, and of what else its message says
 _ASKED = 10  # sentences at a request's beginning; what follows was pasted
 _PASTED_WEIGHT = 0.7
 _BULLET = re.compile(r"^\s{0,8}(?:[-*+•>]|#{1,6}|\d{1,3}[.)])\s+")
+_LABEL = re.compile(r"[a-z][a-z0-9_.-]{0,60}: ")
+_PEOPLE = frozenset(("user: ", "assistant: ", "system: ", "developer: "))
 _WENT_ON = re.compile(r"(?<=\u2026)\s+")  # as `bullets` joins what has no full stop
 _DAY = re.compile(r"\[\d{4}-\d\d-\d\d\] ")
 
@@ -67,17 +71,20 @@ class Sentence:
     section: int | None = None  # None: a fact, wherever facts go
     label: str = ""
     talk: bool = False  # of people who say as much as each other: shown in paragraphs
+    asked: bool = False  # a user's request says it
+    tool: bool = False  # a tool printed it, or was called with it
 
 
 def old_sentences(
-    old: Parsed, headings: Sequence[str], layout: Layout, messages: Sequence[SpanMessage]
+    old: Parsed, headings: Sequence[str], layout: Layout, messages: Sequence[SpanMessage], left: Checklist
 ) -> Iterator[Sentence]:
-    """What the previous summary says, under its headings; checklists and files are carried on their own.
+    """What the previous summary says, under its headings, and the items of its checklist that this one's has not;
+    files are carried on their own.
 
     It weighs as when it was new: users' words, which the section about the goal has, more than what tools printed."""
-    boost = 1.0 if layout.mixed else _request_weight(messages)
+    boost = request_weight(messages)
     tools = {f"{part.name}: " for message in messages for part in message.parts if part.kind == "call" and part.name}
-    number = 0
+    number, first = 0, 2.0
     for heading, text in [("", old.preamble), *((one["heading"], one["text"]) for one in old.sections)]:
         place = headings.index(heading) if heading in headings else layout.facts[0]
         if place == layout.files:
@@ -86,22 +93,47 @@ def old_sentences(
             number -= 1
             if (layout.steps is not None and item(line)) or is_name_line(line):
                 continue
-            said = _BULLET.sub("", line, count=1)
-            day = found[0] if (found := _DAY.match(said)) else ""
-            said = said.removeprefix(day)
-            tool = said[: said.find(": ") + 2]
-            if tool not in tools:
-                tool = ""
-            weight = _WEIGHTS["result"] if tool else boost if place == layout.goal else 1.0
-            parts = _WENT_ON.split(said.removeprefix(tool))
-            for sentence in chain.from_iterable(map(sentences, parts)):
-                worth = weight * (_ERROR_WEIGHT if ERROR.search(sentence) else 1)
-                talk = bool(day) and not tool
-                yield Sentence(sentence, traits(sentence), number, worth, place, day + tool, talk)
+            day, label, said = _opened(line, tools, labelled=layout.mixed or place != layout.goal)
+            tool = label not in ("", *_PEOPLE)
+            asked = label == "user: " if layout.mixed else place == layout.goal and not tool
+            weight = _WEIGHTS["result"] if tool else boost * first if asked else 1.0
+            first = 1.0 if asked else first
+            for sentence in chain.from_iterable(map(sentences, _WENT_ON.split(said))):
+                worth = weight * (_ERROR_WEIGHT if ERROR.search(label + sentence) else 1)
+                talk = bool(day) and not label
+                yield Sentence(sentence, traits(sentence), number, worth, place, day + label, talk, asked, tool)
+    label = "user: " if layout.mixed else ""
+    for asked, text in [*((True, text) for text in left.requests), *((False, text) for text in left.others)]:
+        number -= 1
+        place, weight = (layout.goal, boost) if asked else (layout.facts[0], 1.0)
+        for sentence in sentences(text):
+            yield Sentence(sentence, traits(sentence), number, weight, place, label if asked else "", asked=asked)
+
+
+def unmarked(line: str) -> str:
+    """A line of a summary without its bullet and day."""
+    return _DAY.sub("", _BULLET.sub("", line, count=1), count=1)
+
+
+def is_printed(line: str) -> bool:
+    """Whether a line of a summary quotes a tool."""
+    label = _LABEL.match(unmarked(line))
+    return label is not None and label[0] not in _PEOPLE
+
+
+def _opened(line: str, tools: Collection[str], *, labelled: bool) -> tuple[str, str, str]:
+    """A line of a summary as (day, label, what is said). `labelled`: what looks like a tool's name is one."""
+    said = _BULLET.sub("", line, count=1)
+    day = found[0] if (found := _DAY.match(said)) else ""
+    said = said.removeprefix(day)
+    label = said[: said.find(": ") + 2]
+    if label not in tools and not (labelled and _LABEL.fullmatch(label)):
+        label = ""
+    return day, label, said.removeprefix(label)
 
 
 def new_sentences(messages: Sequence[SpanMessage], layout: Layout) -> Iterator[Sentence]:
-    boost = _request_weight(messages)
+    boost = request_weight(messages)
     days = len({message.at.date() for message in messages if message.at})
     first = next((m.position for m in messages if m.request), None)
     asked = False  # the message before asks something
@@ -111,7 +143,7 @@ def new_sentences(messages: Sequence[SpanMessage], layout: Layout) -> Iterator[S
         day = message.at.strftime("[%Y-%m-%d] ") if message.at else ""
         for part in message.parts:
             weight, place, label = answer, None, ""
-            if part.kind in ("call", "result"):
+            if part.kind in _WEIGHTS:
                 weight, label = _WEIGHTS[part.kind], f"{part.name or 'tool'}: "
             else:
                 if message.request:
@@ -119,13 +151,29 @@ def new_sentences(messages: Sequence[SpanMessage], layout: Layout) -> Iterator[S
                 if layout.mixed or message.role not in ("user", "assistant"):
                     label = f"{message.role}: "
             talk = part.kind == "text" and boost == 1 and "\n" not in part.text.strip()
-            for number, text in enumerate(_part_sentences(part)):
+            tool = part.kind in _WEIGHTS
+            for number, text in enumerate(_part_sentences(part, asked=message.request)):
                 if place is not None and number == _ASKED:
                     weight, place, label = _PASTED_WEIGHT, None, f"{message.role}: "
                 found = traits(text)
                 worth = weight * (_ERROR_WEIGHT if ERROR.search(text) else 1)
                 dated = day if days > 1 or is_relative(found) else ""
-                yield Sentence(text, found, message.position, worth, place, dated + label, talk)
+                wish = place is not None
+                yield Sentence(text, found, message.position, worth, place, dated + label, talk, wish, tool)
+
+
+def focused(found: Sequence[Sentence], focus: str) -> list[Sentence]:
+    """The sentences, with more weight for those that share a telling word with the focus, and some for what else the
+    same message says."""
+    subject = {word for word in words(focus) if word not in PLAIN}
+    if not subject:
+        return list(found)
+    shares = [not subject.isdisjoint(sentence.traits.words) for sentence in found]
+    lines = {sentence.line for sentence, one in zip(found, shares, strict=True) if one}
+    return [
+        replace(sentence, weight=sentence.weight * (_SUBJECT if one else _BESIDE if sentence.line in lines else 1))
+        for sentence, one in zip(found, shares, strict=True)
+    ]
 
 
 def _asks(message: SpanMessage) -> bool:
@@ -133,17 +181,22 @@ def _asks(message: SpanMessage) -> bool:
     return bool(said) and said[-1].rstrip().endswith(QUESTION_ENDS)
 
 
-def _part_sentences(part: Part) -> list[str]:
+def _part_sentences(part: Part, *, asked: bool) -> list[str]:
     if part.kind in ("thinking", "media"):
         return []
     if part.kind == "call":
         values = call_values(part.text)
         return [values] if 0 < len(values) <= _CALL_CHARS else []
     found = [_BULLET.sub("", sentence, count=1) for sentence in sentences(part.text)]
-    return [sentence for sentence in found if sentence and not (part.kind == "text" and only_greets(sentence))]
+    return [sentence for sentence in found if sentence and not (part.kind == "text" and _is_empty(sentence, asked))]
 
 
-def _request_weight(messages: Sequence[SpanMessage]) -> float:
+def _is_empty(sentence: str, asked: bool) -> bool:
+    """What greets, and of an agent what says nothing but that it heard; of a user that may answer a question."""
+    return only_greets(sentence) or (not asked and only_acknowledges(sentence))
+
+
+def request_weight(messages: Sequence[SpanMessage]) -> float:
     """How much more a user's words weigh. Beside an assistant that says ten times as much each is an intention; in a
     chat of two who speak alike it is not. Where an agent uses tools what it was asked weighs most."""
     if any(part.kind in ("call", "result") for message in messages for part in message.parts):

@@ -63,13 +63,20 @@ SETTLED = _words("""
 GREETING = _words("""
     hi hey hello hiya bye goodbye thanks thank thx welcome congrats congratulations cheers hallo danke tschüss bonjour
     salut merci hola gracias ciao grazie olá obrigado obrigada привет спасибо 你好 您好 谢谢 再见 こん んに にち ちは
-    あり りが がと とう 안녕 감사 شكرا مرحبا สวัส ขอบ""")
+    あり りが がと とう 안녕 감사 شكرا مرحبا สว วั ัส สด ดี คร รั ับ ค่
+    ่ะ ีค ณค ขอ อบ บค คุ ุณ""")
 PLEASANT = GREETING | _words("""
     please sorry wow whoa yay woohoo haha hahaha lol yeah yep yup oh ah aw aww hmm okay ok sure cool nice great awesome
     amazing wonderful fantastic lovely beautiful sweet super excellent perfect good best glad happy pleased excited
     exciting proud impressive inspiring incredible absolutely definitely totally exactly agree agreed luck job fun enjoy
     care appreciate kind kindness pleasure hope wish love means mean sounds sound looks look feel feels feeling support
     supportive encouragement hug hugs bitte gern toll пожалуйста""")
+# What only says that something was heard, or done, of which nothing is said.
+ACKNOWLEDGED = _words("""
+    done understood noted finished ready completed right alright yes no sure okay ok roger certainly acknowledged fixed
+    fertig erledigt verstanden alles klar ja nein gut fait compris entendu terminé oui non hecho entendido listo
+    claro sí fatto capito certo sì feito entendi pronto sim não gedaan begrepen klaar gotowe rozumiem готово понятно
+    понял поняла сделано хорошо да нет 好的 明白 完成 收到 了解 はい 承知 알겠 완료""")
 # The words of a language that name nothing.
 PLAIN = _words("""
     a an the this that these those i you he she it we they me him her us them my your his its our their mine yours

@@ -1,6 +1,6 @@
 """The line of exact names at the end of an extractive summary's facts: identifiers nothing else in it shows.
 
-One code span, "- `getUser, ERR_42, https://...`", so that the next round recognises it and carries it on.
+One code span, "- Also named: `getUser, ERR_42, https://...`", so that the next round recognises it and carries it on.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 
 from .files import call_values
+from .lexicon import PLAIN
 from .span import Count, SpanMessage
 from .terms import terms
 
@@ -18,15 +19,23 @@ from .terms import terms
 _VALUE = re.compile(
     r"""(?<![\w.-])([A-Za-z][\w.-]{1,40})['"]?(==|[:=]\s?|\s)['"(]?(\d[\d.,:]{0,20}\d%?)(?![\w.,-]{0,40}\w)"""
 )
-_LINE = re.compile(r"^- `([^`\n]*)`$", re.MULTILINE)
+_FEW = 8
+_LABEL = "Also named: "
+_LINE = re.compile(rf"^- (?:{_LABEL})?`([^`\n]*)`$", re.MULTILINE)
 
 
 def is_name_line(line: str) -> bool:
     return bool(_LINE.fullmatch(line))
 
 
+def short_lines(*lines: str) -> list[str]:
+    """Name lines as more of them with few names each, for which there may be room; every name once."""
+    names = list(dict.fromkeys(name for line in lines for name in _LINE.findall(line)[0].split(", ")))
+    return [name_line(names[at : at + _FEW]) for at in range(0, len(names), _FEW)]
+
+
 def name_line(names: Sequence[str]) -> str:
-    return f"- `{', '.join(names)}`" if names else ""
+    return f"- {_LABEL}`{', '.join(names)}`" if names else ""
 
 
 def ranked_names(messages: Sequence[SpanMessage], old: Iterable[str]) -> list[str]:
@@ -36,16 +45,26 @@ def ranked_names(messages: Sequence[SpanMessage], old: Iterable[str]) -> list[st
     printed: Counter[str] = Counter()
     for message in messages:
         said.update(_distinct([*message.texts("text"), *map(call_values, message.texts("call"))]))
-        printed.update(_distinct(message.texts("result")))
+        printed.update(_distinct(list(message.texts("result"))))
     carried = (name for text in old for line in _LINE.findall(text) for name in line.split(", "))
     ranked = [*said.most_common(), *printed.most_common()]
     return list(dict.fromkeys([*(name for name, _ in ranked), *carried]))
 
 
-def _distinct(texts: Iterable[str]) -> list[str]:
+def _distinct(texts: Sequence[str]) -> list[str]:
     names = (term.text for text in texts for term in terms(text) if term.kind in ("identifier", "url"))
-    values = (f"{name}{sign.rstrip() or ' '}{value}" for text in texts for name, sign, value in _VALUE.findall(text))
+    values = (
+        f"{name}{sign.rstrip() or ' '}{value}"
+        for text in texts
+        for name, sign, value in _VALUE.findall(text)
+        if sign.strip() or _tells(name)
+    )
     return list(dict.fromkeys(chain(names, values)))
+
+
+def _tells(word: str) -> bool:
+    """Whether a word before a number says what it is: `port 8080`, not `in 11`."""
+    return len(word) > 2 and word.lower() not in PLAIN
 
 
 def _figure(name: str) -> str:

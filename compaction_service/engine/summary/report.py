@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Literal, TypedDict
 
+from .checklist import referred
 from .files import call_values
+from .gather import is_printed, unmarked
 from .lexicon import NO_NAME
+from .sections import item, meaning
 from .span import SpanMessage
 from .terms import backticked, terms
 from .text import clean, sentences, words
@@ -22,7 +25,7 @@ _FIRST_CHARS, _FIRST_LEAST = 2000, 20  # where the first sentence is looked for,
 
 
 class Dropped(TypedDict):
-    position: int
+    position: int | None  # None: of an older summary, which does not say it
     kind: Literal["request", "identifier"]
     text: str
 
@@ -75,26 +78,56 @@ def _names(sentence: str) -> Iterator[str]:
         run = []
 
 
-def dropped_content(messages: Sequence[SpanMessage], summary_text: str) -> list[Dropped]:
-    """User requests and key identifiers of the span that are not in the summary, by position, at most 100.
+def dropped_content(
+    messages: Sequence[SpanMessage], summary_text: str, *, before: str = "", carried: Collection[int] = ()
+) -> list[Dropped]:
+    """User requests and key identifiers that are not in the summary, by position, at most 100: those of the span, and
+    those that `before`, the summaries it replaces, still had. Messages at the positions `carried` are shown beside it.
 
     A request is in it when its first sentence is, or most of its words and of what it names. Key identifiers are those
     that users and the agent wrote, in text or in calls; what only tools printed is not counted."""
-    summary_words = set(words(summary_text))
+    beside = [text for message in messages if message.position in carried for text in message.texts("text", "call")]
+    shown = "\n".join([summary_text, *beside])
+    shown_words = set(words(shown))
     out: list[Dropped] = []
     seen: set[str] = set()
+
+    def identifiers(text: str, position: int | None) -> None:
+        for term in terms(clean(text)):
+            if term.kind != "number" and term.text not in seen:
+                seen.add(term.text)
+                if term.text not in shown:
+                    out.append({"position": position, "kind": "identifier", "text": term.text[:MAX_TEXT]})
+
+    for position, request, text in _told(before):
+        if request and not _is_said(request, shown, shown_words):
+            out.append({"position": position, "kind": "request", "text": request[:MAX_TEXT]})
+        identifiers(text, position)
     for message in messages:
-        if message.request and not _is_said(text := "\n".join(message.texts("text")), summary_text, summary_words):
+        if message.request and not _is_said(text := "\n".join(message.texts("text")), shown, shown_words):
             out.append({"position": message.position, "kind": "request", "text": clean(text).strip()[:MAX_TEXT]})
         for text in (*message.texts("text"), *map(call_values, message.texts("call"))):
-            for term in terms(clean(text)):
-                if term.kind != "number" and term.text not in seen:
-                    seen.add(term.text)
-                    if term.text not in summary_text:
-                        out.append({"position": message.position, "kind": "identifier", "text": term.text[:MAX_TEXT]})
+            identifiers(text, message.position)
     # Requests weigh more than names where there is no room for all.
     out.sort(key=lambda dropped: dropped["kind"] != "request")
-    return sorted(out[:MAX_DROPPED], key=lambda dropped: dropped["position"])
+    return sorted(out[:MAX_DROPPED], key=lambda dropped: dropped["position"] or 0)
+
+
+def _told(summary_text: str) -> Iterator[tuple[int | None, str, str]]:
+    """What a summary says, sentence by sentence: the position of the request it is of, where that is told, the request,
+    where it is of one, and the text. Requests are what the section about the goal has, and items that name a position.
+    """
+    about = ""
+    for line in clean(summary_text).splitlines():
+        if line.startswith("## "):
+            about = meaning(line)
+        elif checked := item(line):
+            request, position = referred(checked["text"])
+            yield position, request if position else "", request
+        elif about == "goal":
+            yield from ((None, sentence, sentence) for sentence in sentences(unmarked(line)))
+        elif not is_printed(line):
+            yield None, "", line
 
 
 def _is_said(request: str, summary_text: str, summary_words: set[str]) -> bool:

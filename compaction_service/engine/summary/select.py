@@ -15,6 +15,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 from .lexicon import (
+    ACKNOWLEDGED,
     FIRST_PERSON,
     GREETING,
     NEWS,
@@ -105,6 +106,13 @@ def only_greets(text: str) -> bool:
         return False
     found = words(text)
     return not GREETING.isdisjoint(found) and _is_kind(found)
+
+
+def only_acknowledges(text: str) -> bool:
+    """Or greets: what an agent says where it has nothing to say. Of a user it may be the answer to a question."""
+    found = words(text) if len(text) <= _LONG_GREETING else []
+    acknowledged = not ACKNOWLEDGED.isdisjoint(found)
+    return acknowledged and all(word in ACKNOWLEDGED or word in PLEASANT or word in PLAIN for word in found)
 
 
 def _is_kind(found: Sequence[str]) -> bool:

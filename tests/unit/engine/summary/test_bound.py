@@ -56,6 +56,31 @@ def test_cut__checklist__open_items_before_done_ones_newest_done_first() -> None
     assert done == [f"- [x] item {n}" for n in range(41 - 2 * len(done), 41, 2)]
 
 
+def test_cut__bullet_of_several_sentences__what_stays_of_it_has_its_dash() -> None:
+    dull = "It was as it had been and as it would be and there was a lot of it as ever. " * 3
+    text = "## Facts\nA beginning.\n" + "\n".join(f"  - {dull}Port {n}80{n} belongs to HOST_{n}." for n in range(1, 6))
+    made = cut(text, 70, by_chars)
+    assert made.splitlines()[:2] == ["## Facts", "A beginning."]
+    rest = made.splitlines()[2:]
+    assert len(rest) >= 3
+    assert all(line.startswith("  - Port ") for line in rest)
+
+
+def test_cut__sentences__those_with_exact_values_stay_wherever_they_are() -> None:
+    idle = [f"Some more was said about the {word} and how it goes along." for word in ("sea", "sky", "sun", "rain")]
+    text = "## Goal\nMove the shop.\n" + " ".join([*idle, "Never exceed 4711 euros for INV-2291.", *idle[::-1]])
+    made = cut(text, 30, by_chars)
+    assert made.startswith("## Goal\nMove the shop.\n")
+    assert "Never exceed 4711 euros for INV-2291." in made
+
+
+def test_cut__line_of_names__cut_between_names() -> None:
+    names = ", ".join(f"name_{n}" for n in range(100))
+    made = cut(f"## Facts\n- Also named: `{names}`", 60, by_chars)
+    assert all(line.startswith("- Also named: `name_") and line.endswith("`") for line in made.splitlines()[1:])
+    assert len(made.splitlines()) > 1
+
+
 def test_cut__room_for_few_headings__first_sections_stay() -> None:
     assert cut(LONG, 16, by_chars).startswith("## Overall Goal\nThis is")
 

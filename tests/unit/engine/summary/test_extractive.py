@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compaction_service.engine.summary.extractive import Extract, extract
+from compaction_service.engine.summary.extractive import Extract, extract, merge
 from compaction_service.engine.summary.sections import parse
 from compaction_service.engine.summary.span import Count, SpanMessage
 
@@ -57,10 +57,8 @@ def test_extract__coding_session__each_section_has_its_matter() -> None:
     goal, steps, files = make(CODING).sections
     assert "Fix the crash in src/app/login.py." in goal["text"]
     assert "Never touch /srv/prod/config.yaml!" in goal["text"]
-    assert steps["items"] == [
-        {"text": "Fix the crash in src/app/login.py. Never touch /srv/prod/config.yaml! (#1)", "done": True},
-        {"text": "Good. Now write a test for session u-4711. (#7)", "done": False},
-    ]
+    assert steps["items"] == [{"text": "Good. Now write a test for session u-4711. (#7)", "done": False}]
+    assert "Fix the crash" not in steps["text"]  # once is enough: it is done, and it is the goal
     assert "KeyError: 'u-4711'" in steps["text"]
     assert files["text"].splitlines()[:3] == ["- src/app/login.py", "- tests/test_login.py", "- tests/test_session.py"]
 
@@ -205,6 +203,148 @@ def test_extract__six_rounds__odd_values_survive_and_the_bound_holds() -> None:
     assert summary is not None
     kept = [fact for fact in facts if fact in summary]
     assert len(kept) >= 7, kept
+
+
+def rounds(number: int, turns: int, *, tools: bool, answer: str) -> list[list[SpanMessage]]:
+    """Spans in which a user says something of each module, and an agent answers, perhaps after a search that prints
+    much."""
+    out, position = [], 0
+    for first in range(1, number * turns + 1, turns):
+        messages: list[SpanMessage] = []
+        for module in range(first, first + turns):
+            wish = f"For module number {module} use the flag FLAG_{module}_X and retention {3 * module} days."
+            messages.append(said(position := position + 1, "user", wish))
+            if tools:
+                call = Piece("call", json.dumps({"command": "grep -rn retention src"}), "bash", f"c{module}")
+                found = [f"src/part_{module}_{n}.py:{n}: retention_{n} = days({n})" for n in range(30)]
+                result = Piece("result", "#!/usr/bin/env python\n" + "\n".join(found), None, f"c{module}")
+                messages.append(said(position := position + 1, "assistant", call, exchange=position))
+                messages.append(said(position := position + 1, "tool", result, exchange=position - 1))
+            messages.append(said(position := position + 1, "assistant", answer.format(module)))
+        out.append(messages)
+    return out
+
+
+@pytest.mark.parametrize("turns", [3, 6, 9])
+@pytest.mark.parametrize("tools", [False, True])
+@pytest.mark.parametrize(
+    "answer", ["Ok.", "Done, module {0} uses it. The build ran again, and nothing of interest was seen there. " * 3]
+)
+def test_extract__many_rounds__what_the_user_said_stays_while_half_the_bound_holds_it(
+    turns: int, tools: bool, answer: str
+) -> None:
+    previous, known = "", 0
+    for messages in rounds(5, turns, tools=tools, answer=answer):
+        known += turns
+        size = sum(by_chars(part.text) for message in messages for part in message.parts)
+        target = max(100, by_chars(previous) + size // 8)
+        previous = make(messages, bound=4096, target=target, previous=previous or None).text
+        for module in range(1, known + 1):
+            wish = f"For module number {module} use the flag FLAG_{module}_X and retention {3 * module} days."
+            assert previous.count(wish) == 1, (module, known)
+
+
+def test_extract__request_pushed_out_of_the_checklist__is_told_with_the_goal() -> None:
+    done = "\n".join(f"- [x] Paint the {n}th door green. (#{n})" for n in range(1, 18, 2))
+    made = make(
+        dialogue("And now?", "Now nothing is left."), previous=f"## Overall Goal\n- Paint.\n\n## Next Steps\n{done}"
+    )
+    goal, steps, _ = made.sections
+    assert [f"- Paint the {n}th door green." in goal["text"] for n in range(1, 18, 2)] == [True] * 4 + [False] * 5
+    assert [item["text"] for item in steps["items"]][:5] == [
+        f"Paint the {n}th door green. (#{n})" for n in range(9, 18, 2)
+    ]
+
+
+def test_extract__agent_that_only_acknowledges__is_not_quoted() -> None:
+    made = make(dialogue("Use port 8080.", "Understood.", "And TLS.", "Done. The port serves TLS now."), bound=200)
+    assert "Understood" not in made.text
+    assert "Done" not in made.text
+    assert "The port serves TLS now." in made.text
+
+
+def test_extract__much_tool_output__has_half_the_room_at_most_and_lists_no_files_before_those_used() -> None:
+    previous = ""
+    for messages in rounds(4, 6, tools=True, answer="I set the flag of module {0} and looked at the days."):
+        path = f"src/edited_{messages[0].position}.py"
+        edit = Piece("call", json.dumps({"path": path}), "edit", "e")
+        messages.append(said(messages[-1].position + 1, "assistant", edit))
+        previous = make(messages, bound=1500, target=1500, previous=previous or None).text
+    printed = sum(by_chars(line) for line in previous.splitlines() if line.startswith("- bash: "))
+    assert printed <= 750
+    files = previous.split("## Active Files\n")[1].splitlines()
+    assert files[:4] == [f"- src/edited_{n}.py" for n in (73, 49, 25, 1)] or files[:1] == []
+    assert "- /usr/bin/env" not in files
+
+
+def test_extract__focus__what_is_about_it_has_the_room_first() -> None:
+    subjects = ("tides", "harbours", "bread", "opera", "chess", "gardens", "copper", "maps", "violins", "salt")
+    talk = [f"We measured the {one} of place {n} at {n * 37} units on the whole." for n, one in enumerate(subjects)]
+    messages = dialogue(*[text for one in talk for text in ("And then?", one)])
+    for subject in subjects:
+        made = extract(messages, sections=SECTIONS, bound=80, target=60, count=by_chars, focus=f"the {subject}")
+        assert f"We measured the {subject} of place" in made.text
+    plain = extract(messages, sections=SECTIONS, bound=80, target=60, count=by_chars)
+    assert plain == extract(messages, sections=SECTIONS, bound=80, target=60, count=by_chars, focus="the zebra")
+
+
+def test_extract__words_before_numbers__named_only_where_they_say_what_it_is() -> None:
+    listed = "\n".join(f"It passes in {n * 11} of all, as is shown for port {n * 13} there" for n in range(2, 40))
+    messages = [
+        said(1, "user", "Go."),
+        said(2, "assistant", Piece("call", "{}", "run", "c"), exchange=1),
+        said(3, "tool", Piece("result", listed, None, "c"), exchange=1),
+    ]
+    names = next(line for line in make(messages, bound=200, target=150).text.splitlines() if "Also named" in line)
+    assert "port " in names
+    assert "in " not in names
+
+
+def part(told: str, items: str, names: str, files: str, number: int) -> str:
+    chatter = "\n".join(f"- bash: {number}{n} bottle{'s' * (n > 1)} stood there on rack {n}" for n in range(1, 15))
+    return (
+        f"## Overall Goal\n{told}\n\n## Next Steps\n{items}\n{chatter}\n- Also named: `{names}`\n\n"
+        f"## Active Files\n{files}"
+    )
+
+
+PARTS = [
+    part(
+        "- The old cellar is damp. The wine is in it.\n- Never sell the Barolo.",
+        "- [ ] Call the mason (#3)\n- [x] Weigh the bottles (#5)",
+        "old_name, RACK_1",
+        "- cellar/old.csv",
+        1,
+    ),
+    part(
+        "- The new cellar is dry. The wine goes there on 2026-05-04.",
+        "- [x] Call the mason (#3)\n- [ ] Order racks of 240 bottles (#9)",
+        "new_name, RACK_1",
+        "- cellar/new.csv\n- cellar/old.csv",
+        2,
+    ),
+]
+
+
+def test_merge__room_for_all__each_thing_once_and_as_it_is_last_known() -> None:
+    made = merge(PARTS, SECTIONS, 1000, by_chars)
+    goal, steps, files = made.sections
+    assert goal["text"].startswith("- The old cellar is damp. The wine is in it.\n- Never sell the Barolo.\n- The new")
+    assert [(item["text"], item["done"]) for item in steps["items"]] == [
+        ("Weigh the bottles (#5)", True),
+        ("Call the mason (#3)", True),
+        ("Order racks of 240 bottles (#9)", False),
+    ]
+    assert files["text"] == "- cellar/new.csv\n- cellar/old.csv"
+    assert made.text.count("RACK_1") == 1
+    assert made.text.index("new_name") < made.text.index("old_name")
+
+
+def test_merge__room_for_a_third__open_items_constraints_and_dates_stay_and_every_line_is_whole() -> None:
+    made = merge(PARTS, SECTIONS, by_chars("".join(PARTS)) // 3, by_chars)
+    for kept in ("Never sell the Barolo.", "- [ ] Order racks of 240 bottles (#9)", "2026-05-04"):
+        assert kept in made.text
+    assert all(line[:2] in ("##", "- ", "") for line in made.text.splitlines())
 
 
 def test_extract__nothing_at_all__headings_only() -> None:

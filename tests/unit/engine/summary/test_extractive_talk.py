@@ -44,8 +44,8 @@ def test_extract__greetings_and_thanks__do_not_lead() -> None:
 
 def test_extract__thanks_last__is_no_open_step() -> None:
     made = make(dialogue("Mend src/a.py, please.", "I mended it.", "Thanks a lot!"), 60)
-    assert "- [x] Mend src/a.py, please. (#1)" in made
-    assert "- [ ]" not in made
+    assert "## Overall Goal\n- Mend src/a.py, please.\n" in made
+    assert "- [" not in made
 
 
 def test_extract__answer_to_a_question__before_what_nobody_asked() -> None:

@@ -8,8 +8,8 @@ from compaction_service.engine.summary.files import (
     active_files,
     argument_files,
     call_values,
-    mentioned_files,
     named_files,
+    used_files,
     with_active_files,
 )
 from compaction_service.engine.summary.sections import section
@@ -94,12 +94,32 @@ def test_with_active_files__little_room__as_many_as_fit() -> None:
     assert out[0]["text"].startswith("- src/file1.py\n- src/file2.py")
 
 
-def test_mentioned_files__arguments_first__then_those_of_most_messages() -> None:
+def test_used_files__span_and_list_before__calls_then_the_list_then_mentions_of_most_messages() -> None:
     messages = [
         said(1, "user", "x/rare.py x/rare.py y/often.py"),
         said(2, "assistant", "y/often.py", call('{"path": "z/used.py"}')),
     ]
-    assert mentioned_files(messages) == ["z/used.py", "y/often.py", "x/rare.py"]
+    files, others = used_files(messages, ["old/read.py", "y/often.py"])
+    assert files == ["z/used.py", "old/read.py", "y/often.py", "x/rare.py"]
+    assert others == []
+
+
+def test_used_files__directories_and_programs__are_no_files() -> None:
+    messages = [
+        said(1, "user", "All is in src/app/models, see src/app/models/user.py and Makefile."),
+        said(2, "assistant", call('{"path": "src/billing"}')),
+        said(3, "tool", Piece("result", "#!/usr/bin/env python\nsrc/billing/tax.py:3: rate = 2", "grep", "c1")),
+        said(4, "assistant", call('{"path": "bin/deploy"}')),
+        said(5, "assistant", call('{"path": "src/"}')),
+    ]
+    files, others = used_files(messages)
+    assert files == ["bin/deploy", "src/app/models/user.py", "src/billing/tax.py"]
+    assert others == ["src/billing", "src/", "src/app/models", "/usr/bin/env"]
+
+
+def test_active_files__directory_of_a_file_that_was_called__is_not_added() -> None:
+    messages = [said(1, "assistant", call('{"path": "src"}'), call('{"path": "src/a.py"}', 2))]
+    assert active_files(messages, "") == (["src/a.py"], [])
 
 
 @pytest.mark.parametrize("text", HOSTILE)

@@ -94,12 +94,48 @@ def test_dropped_content__chinese_request__told() -> None:
     assert dropped_content(messages, "请把客户表改名为用户表，不要动生产数据库。") == []
 
 
+BEFORE = (
+    "## Overall Goal\n- Move the ledger to Postgres under billing_v2.\n"
+    "- [2026-03-01] Never touch the tables of INV-2931.\n\n"
+    "## Next Steps\n- [x] Count the refunds of August (#7)\n- [ ] rotate the keys\n- bash: printed_name in line 3\n"
+    "- The port is PORT_A.\n- Also named: `old_flag, new_flag`\n\n## Active Files\n- src/old.py"
+)
+
+
+def test_dropped_content__summary_before_had_it__is_told_with_the_position_where_that_is_known() -> None:
+    summary = "## Overall Goal\n- Move the ledger to Postgres under billing_v2.\n\n## Next Steps\n- `new_flag`"
+    assert dropped_content([said(9, "user", "Go on with NEW_1")], summary, before=BEFORE) == [
+        {"position": None, "kind": "request", "text": "Never touch the tables of INV-2931."},
+        {"position": None, "kind": "identifier", "text": "INV-2931"},
+        {"position": None, "kind": "identifier", "text": "PORT_A"},
+        {"position": None, "kind": "identifier", "text": "old_flag"},
+        {"position": None, "kind": "identifier", "text": "src/old.py"},
+        {"position": 7, "kind": "request", "text": "Count the refunds of August"},
+        {"position": 9, "kind": "request", "text": "Go on with NEW_1"},
+        {"position": 9, "kind": "identifier", "text": "NEW_1"},
+    ]
+
+
+def test_dropped_content__summary_before_is_all_there__nothing() -> None:
+    assert dropped_content([], BEFORE, before=BEFORE) == []
+
+
+def test_dropped_content__message_that_is_carried__is_not_told() -> None:
+    messages = [
+        said(1, "user", "Mend src/a.py for tenant INV-2931, please."),
+        said(2, "assistant", "src/a.py is mended."),
+    ]
+    assert dropped_content(messages, "", carried={1}) == []
+    assert {one["position"] for one in dropped_content(messages, "")} == {1}
+
+
 def test_dropped_content__very_much_dropped__capped_requests_first() -> None:
     messages = [said(n, "user", f"request number {n} about thing{n}x " + "long " * 200) for n in range(1, 90)]
     out = dropped_content(messages, "")
     assert len(out) == 100
     assert sum(one["kind"] == "request" for one in out) == 89
-    assert [one["position"] for one in out] == sorted(one["position"] for one in out)
+    positions = [one["position"] for one in out]
+    assert positions == sorted(filter(None, positions))
     assert all(len(one["text"]) <= 200 for one in out)
 
 
