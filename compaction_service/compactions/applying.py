@@ -10,6 +10,7 @@ from compaction_service.compactions.chains import Chain
 from compaction_service.compactions.ending import end
 from compaction_service.compactions.models import Compaction, Outcome
 from compaction_service.compactions.plans import Planned, plan_for
+from compaction_service.compactions.reverting import undo_of
 from compaction_service.compactions.spans import input_hash
 from compaction_service.compactions.starting import job_terms
 from compaction_service.compactions.steps import Final
@@ -38,11 +39,8 @@ def apply(compaction: Compaction, chain: Chain) -> None:
         end(compaction, conversation, Outcome.STALE, "span_changed")
         return
     before = breakdown(conversation, terms)
-    undo = {
-        "covered_to": conversation.covered_to,
-        "carried": conversation.carried,
-        "thinking": [conversation.thinking_to, conversation.last_position, conversation.version],
-    }
+    undo = undo_of(conversation, conversation.carried)
+    undo["thinking"] = [conversation.thinking_to, conversation.last_position, conversation.version]
     _cover(conversation, planned, chain)
     after = breakdown(conversation, terms)
     compaction.context_before = {"tokens": sum(before.values()), "breakdown": before}
