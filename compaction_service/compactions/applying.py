@@ -38,6 +38,9 @@ def apply(compaction: Compaction, chain: Chain) -> None:
     if planned.plan.to_position != last:
         end(compaction, conversation, Outcome.STALE, "span_changed")
         return
+    if _too_long(compaction, chain, terms):
+        end(compaction, conversation, Outcome.STALE, "bound_changed")
+        return
     before = breakdown(conversation, terms)
     undo = undo_of(conversation, conversation.carried)
     undo["thinking"] = [conversation.thinking_to, conversation.last_position, conversation.version]
@@ -54,6 +57,18 @@ def apply(compaction: Compaction, chain: Chain) -> None:
     chains.write(compaction, chain, planned.nodes)
     conversation.version += 1
     end(compaction, conversation, Outcome.APPLIED)
+
+
+def _too_long(compaction: Compaction, chain: Chain, terms: Terms) -> bool:
+    """Whether a new text is over the bound because that came down meanwhile, by a change to a smaller model.
+
+    Calls made from then on keep to the new bound (preparing.py); the one that was under way did not know it.
+    """
+    bound = terms.limits.bound
+    if bound >= compaction.work["bound"]:
+        return False
+    new = (draft.text for draft in (*chain.links, *chain.merged) if draft.new)
+    return any(terms.shown(terms.counter.text(text)) > bound for text in new)
 
 
 def _cover(conversation: Conversation, planned: Planned, chain: Chain) -> None:

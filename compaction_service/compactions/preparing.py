@@ -56,7 +56,7 @@ def step_of(one: Pass) -> Step | None:
             end, unread_tokens = _reach(conversation, start, last, AT_ONCE * model.window)
     whole = end == last
     span = () if merging else span_messages(fmt, span_rows(conversation.id, first if whole else start, end))
-    bound = max(1, terms.raw(work["bound"]))
+    bound = max(1, terms.raw(min(work["bound"], terms.limits.bound)))  # the model may have become a smaller one
     nodes = () if merging else _replaced(compaction)
     ledger = merging.ledger if merging else _ledger(compaction, nodes)
     # What the summary may have beside its notes; a pass for notes has their room instead.
