@@ -10,6 +10,7 @@ from compaction_service.compactions.chains import Chain
 from compaction_service.compactions.ending import end
 from compaction_service.compactions.models import Compaction, Outcome
 from compaction_service.compactions.plans import Planned, plan_for
+from compaction_service.compactions.reverting import undo_of
 from compaction_service.compactions.spans import input_hash
 from compaction_service.compactions.starting import job_terms
 from compaction_service.compactions.steps import Final
@@ -37,12 +38,12 @@ def apply(compaction: Compaction, chain: Chain) -> None:
     if planned.plan.to_position != last:
         end(compaction, conversation, Outcome.STALE, "span_changed")
         return
+    if _too_long(compaction, chain, terms):
+        end(compaction, conversation, Outcome.STALE, "bound_changed")
+        return
     before = breakdown(conversation, terms)
-    undo = {
-        "covered_to": conversation.covered_to,
-        "carried": conversation.carried,
-        "thinking": [conversation.thinking_to, conversation.last_position, conversation.version],
-    }
+    undo = undo_of(conversation, conversation.carried)
+    undo["thinking"] = [conversation.thinking_to, conversation.last_position, conversation.version]
     _cover(conversation, planned, chain)
     after = breakdown(conversation, terms)
     compaction.context_before = {"tokens": sum(before.values()), "breakdown": before}
@@ -56,6 +57,18 @@ def apply(compaction: Compaction, chain: Chain) -> None:
     chains.write(compaction, chain, planned.nodes)
     conversation.version += 1
     end(compaction, conversation, Outcome.APPLIED)
+
+
+def _too_long(compaction: Compaction, chain: Chain, terms: Terms) -> bool:
+    """Whether a new text is over the bound because that came down meanwhile, by a change to a smaller model.
+
+    Calls made from then on keep to the new bound (preparing.py); the one that was under way did not know it.
+    """
+    bound = terms.limits.bound
+    if bound >= compaction.work["bound"]:
+        return False
+    new = (draft.text for draft in (*chain.links, *chain.merged) if draft.new)
+    return any(terms.shown(terms.counter.text(text)) > bound for text in new)
 
 
 def _cover(conversation: Conversation, planned: Planned, chain: Chain) -> None:

@@ -18,6 +18,7 @@ _TEXTS: dict[str, Any] = {
     "entities": [],
     "notes": [],
     "focus": "",
+    "focus_from": None,
     "instructions": "",
 }
 # What else `silent` leaves out: all but id, status, outcome, trigger, times and token counts. Not here: what a revert

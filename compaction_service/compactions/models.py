@@ -81,6 +81,7 @@ class Compaction(TenantModel):
     strategy = models.CharField(max_length=16)
     policy = models.JSONField()  # the effective policy it ran under
     focus = models.TextField(blank=True, default="")
+    focus_from = models.PositiveIntegerField(null=True)  # the message it is text of; None: it came with a request
     instructions = models.TextField(blank=True, default="")
     up_to = models.PositiveIntegerField(null=True)
     window_cap = models.PositiveIntegerField(null=True)  # the most the provider said it takes
@@ -94,7 +95,7 @@ class Compaction(TenantModel):
     carried = ArrayField(models.PositiveIntegerField(), default=list)
     input_hash = models.BinaryField(max_length=32, null=True)
     work = models.JSONField(default=dict)  # engine-facing progress: models left, chunk budget
-    undo = models.JSONField(null=True)  # what a revert restores: covered_to, carried, thinking of before
+    undo = models.JSONField(null=True)  # what a revert goes back to: carried, pinned, thinking of before
 
     model = models.CharField(max_length=255, blank=True, default="")
     method = models.CharField(max_length=10, choices=Method, blank=True, default="")

@@ -58,7 +58,7 @@ def step_of(one: Pass) -> Step | None:
     span = () if merging else span_messages(fmt, span_rows(conversation.id, first if whole else start, end))
     if not merging and not span:
         return None
-    bound = max(1, terms.raw(work["bound"]))
+    bound = max(1, terms.raw(min(work["bound"], terms.limits.bound)))  # the model may have become a smaller one
     nodes = () if merging else _replaced(compaction)
     ledger = merging.ledger if merging else _ledger(compaction, nodes)
     before = "\n\n".join(merging.parts if merging else _texts(compaction, nodes))

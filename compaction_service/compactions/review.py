@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from compaction_service.compactions.models import LIVE, Compaction, NodeState, Outcome, Pass, Summary
+from compaction_service.compactions.reverting import newest_in_force
 from compaction_service.conversations.terms import PARTS
 from compaction_service.conversations.transcripts import visible
 from compaction_service.engine.summary import sections
@@ -163,9 +164,7 @@ def _revertible(row: Compaction) -> str | bool:
         return "Only what was applied can be undone."
     if row.conversation.compaction_live is not None:
         return "Another compaction of the conversation is live."
-    newest = Compaction.objects.filter(
-        conversation_id=row.conversation_id, outcome=Outcome.APPLIED, reverted_at=None
-    ).order_by("-id")
-    if newest.values_list("id", flat=True).first() != row.id:
+    newest = newest_in_force(row.conversation_id)
+    if newest is not None and row.id < newest.id:
         return "Only the newest applied one can be undone."
-    return True
+    return True if newest == row else "Messages under its summary were erased: there is nothing left to undo."

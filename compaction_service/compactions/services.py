@@ -44,7 +44,7 @@ class Asked:
     focus: str = ""
     instructions: str = ""
     up_to: int | None = None
-    before: int | None = None  # the position whose exchange, and all after it, stays
+    before: int | None = None  # the message that calls the compact tool: its exchange, and all after it, stays
     policy: Mapping[str, Any] = field(default_factory=dict)
     reported_tokens: int | None = None  # by the provider that refused the context
     reported_max: int | None = None  # the most it takes, by its own word
@@ -53,6 +53,7 @@ class Asked:
     def parameters(self, terms: Terms) -> dict[str, Any]:
         return {
             "focus": self.focus,
+            "focus_from": self.before,
             "instructions": self.instructions,
             "up_to": self.up_to,
             "window_cap": self.reported_max,

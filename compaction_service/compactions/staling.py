@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from compaction_service.compactions.ending import end
-from compaction_service.compactions.models import Compaction, NodeState, Outcome, Pass, Status, Summary, Trigger
+from compaction_service.compactions.models import Compaction, NodeState, Outcome, Pass, Status, Summary
 from compaction_service.conversations.models import Conversation
 
 
@@ -51,9 +49,12 @@ def texts_erase(conversation: Conversation, first: int) -> int:
     return reading.update(summary="", sections=[], dropped_content=[], entities=[], notes=[])
 
 
-def focus_erase(conversation: Conversation, since: datetime) -> None:
-    """Erase the focus that calls of the compact tool gave from this time on: it is text of the calling message."""
+def focus_erase(conversation: Conversation, first: int, last: int) -> None:
+    """Erase the focus that messages `first`..`last` gave by calling the compact tool: it is their text (semantics 9).
+
+    Wherever it came to: a call may have joined a compaction with another trigger, or be the one to follow it.
+    """
     of_it = Compaction.objects.filter(conversation_id=conversation.id)
-    of_it.filter(trigger=Trigger.TOOL_CALL, created_at__gte=since).update(focus="")
-    for waiting in of_it.filter(follow_up__trigger=Trigger.TOOL_CALL.value):
-        of_it.filter(id=waiting.id).update(follow_up={**(waiting.follow_up or {}), "focus": ""})
+    of_it.filter(focus_from__range=(first, last)).update(focus="", focus_from=None)
+    for running in of_it.filter(follow_up__focus_from__gte=first, follow_up__focus_from__lte=last):
+        of_it.filter(id=running.id).update(follow_up={**(running.follow_up or {}), "focus": "", "focus_from": None})

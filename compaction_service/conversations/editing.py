@@ -18,9 +18,9 @@ from compaction_service.api import idempotency
 from compaction_service.api.errors import ApiError
 from compaction_service.compactions import requests, staling
 from compaction_service.compactions.models import Compaction
-from compaction_service.conversations import near_limit, thinking
+from compaction_service.conversations import masking, near_limit, thinking
 from compaction_service.conversations.models import Conversation, Message
-from compaction_service.conversations.recounting import count_first, masks_again, recount
+from compaction_service.conversations.recounting import count_first, recount
 from compaction_service.conversations.rows import draft, with_savings
 from compaction_service.conversations.selectors import conversation_get, exchange_of, message_get, messages_of
 from compaction_service.conversations.state import commit
@@ -75,8 +75,7 @@ def message_erase(*, tenant: Tenant, ref: str, position: int) -> Erasure:
     conversation.message_count -= 1
     conversation.stored_tokens -= message.tokens
     counts = {"messages": 1, "stubs_left": 1 if stub else 0}
-    since = message.created_at if message.calls else None
-    return _settle(conversation, terms, _Gone(position, position, now, since), counts)
+    return _settle(conversation, terms, _Gone(position, position, now), counts)
 
 
 def conversation_rewind(*, tenant: Tenant, ref: str, position: int) -> Erasure:
@@ -90,16 +89,14 @@ def conversation_rewind(*, tenant: Tenant, ref: str, position: int) -> Erasure:
     terms = terms_of(conversation, tenant.policy)
     now = timezone.now()
     found = messages_of(conversation.id).filter(position__gte=position)
-    first = found.order_by("position").first()
     originals = found.filter(erased_at=None)
     tokens = originals.aggregate(tokens=Sum("tokens"))["tokens"] or 0
     count = originals.count()
-    if first is not None:
-        found.update(**NOTHING, erased_at=Coalesce(F("erased_at"), now))
+    found.update(**NOTHING, erased_at=Coalesce(F("erased_at"), now))
     conversation.message_count -= count
     conversation.stored_tokens -= tokens
     conversation.turn_count = turn_at(conversation, position - 1)
-    gone = _Gone(position, conversation.last_position, now, first.created_at if first else None)
+    gone = _Gone(position, conversation.last_position, now)
     return _settle(conversation, terms, gone, {"messages": count, "stubs_left": 0})
 
 
@@ -122,7 +119,6 @@ class _Gone:
     first: int
     last: int
     at: datetime
-    calls_since: datetime | None  # when the first message that may have called the compact tool was stored
 
 
 def _settle(conversation: Conversation, terms: Terms, gone: _Gone, counts: dict[str, int]) -> Erasure:
@@ -138,7 +134,7 @@ def _settle(conversation: Conversation, terms: Terms, gone: _Gone, counts: dict[
     count_first(conversation, terms.counter)
     recount(conversation, terms)
     if conversation.covered_to < covered_to:
-        masks_again(conversation)
+        masking.look_again(conversation)
     conversation.version += 1
     conversation.retry_from_tokens = None
     if not staling.run_stop(conversation, gone.first):
@@ -152,8 +148,7 @@ def _settle(conversation: Conversation, terms: Terms, gone: _Gone, counts: dict[
         if compaction is not None:
             requests.enqueue(compaction)
     counts["compactions"] = staling.texts_erase(conversation, gone.first)
-    if gone.calls_since is not None:
-        staling.focus_erase(conversation, gone.calls_since)
+    staling.focus_erase(conversation, gone.first, gone.last)
     counts["idempotency_answers"] = idempotency.forget_conversation(conversation.id)
     live = conversation.compaction_live
     compaction = None if live is None else Compaction.objects.get(id=live)

@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from compaction_service.api.errors import ApiError
-from compaction_service.conversations import near_limit, thinking
+from compaction_service.conversations import masking, near_limit, thinking
 from compaction_service.conversations.models import Conversation, Message
 from compaction_service.conversations.rows import entry_of_row
 from compaction_service.conversations.selectors import (
     active_nodes,
     conversation_get,
     exchange_of,
+    kept_requests,
     message_get,
     shown_entries,
 )
@@ -49,6 +50,8 @@ def flags_set(*, tenant: Tenant, ref: str, position: int, changes: Mapping[str, 
         conversation.retry_from_tokens = None
         if position <= conversation.covered_to:
             _carry(conversation, terms, position)
+        elif not message.pinned:
+            masking.look_again(conversation, position)
     conversation.version += 1
     crossing = near_limit.note(conversation, terms)
     if not commit(conversation):
@@ -84,7 +87,7 @@ def _unmask(conversation: Conversation, message: Message) -> None:
 def _carry(conversation: Conversation, terms: Terms, position: int) -> None:
     """Show or hide the exchange of a covered message after its pin changed (semantics 1, carried)."""
     exchange = exchange_of(conversation, position)
-    requests = _kept_requests(conversation, terms)
+    requests = kept_requests(conversation, terms)
     carried = list(carried_after_pin(conversation.carried, exchange, requests=requests))
     if carried != conversation.carried:
         conversation.carried = carried
@@ -92,11 +95,3 @@ def _carry(conversation: Conversation, terms: Terms, position: int) -> None:
     shown = shown_entries(conversation, bodies=False)
     nodes = active_nodes(conversation)
     measure(conversation, shown.carried, shown.tail, nodes)
-
-
-def _kept_requests(conversation: Conversation, terms: Terms) -> set[int]:
-    """Positions of the first and the last user request, as far as the policy shows them, pinned or not."""
-    asked = Message.objects.filter(conversation_id=conversation.id, request=True).values_list("position", flat=True)
-    first = asked.order_by("position").first() if terms.policy.keep_first_user_request else None
-    last = asked.order_by("-position").first() if terms.policy.keep_last_user_request else None
-    return {position for position in (first, last) if position is not None}

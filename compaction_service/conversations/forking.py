@@ -10,11 +10,12 @@ from django.db.models import Sum
 from compaction_service.compactions import requests
 from compaction_service.compactions.models import Compaction
 from compaction_service.compactions.models import Summary as Node
-from compaction_service.conversations import near_limit, quota, thinking
+from compaction_service.compactions.reverting import undo_of
+from compaction_service.conversations import masking, near_limit, quota, thinking
 from compaction_service.conversations.appending import Appended
 from compaction_service.conversations.editing import check_position, turn_at
 from compaction_service.conversations.models import Conversation, Message
-from compaction_service.conversations.recounting import masks_again, recount
+from compaction_service.conversations.recounting import recount
 from compaction_service.conversations.selectors import active_nodes, conversation_get
 from compaction_service.conversations.services import insert
 from compaction_service.conversations.state import commit
@@ -52,7 +53,6 @@ def conversation_fork(*, tenant: Tenant, ref: str, position: int, external_id: s
         turn_count=turn_at(source, position),
         covered_to=covered_to,
         carried=[one for one in source.carried if one <= covered_to],
-        masked_to=source.masked_to,
         thinking_to=min(source.thinking_to, position),
         thinking_version=source.thinking_version,
         version=source.version,  # an answer to the source's context may come to the fork
@@ -72,7 +72,7 @@ def conversation_fork(*, tenant: Tenant, ref: str, position: int, external_id: s
         thinking.prefix_changed(fork)
     fork.version += 1
     recount(fork, terms)
-    masks_again(fork)
+    masking.look_again(fork)
     at_rest = Ledger.from_dict(fork.ledger).rest
     compaction = requests.automatic(fork, terms, at_rest=at_rest, requested_by="service")
     crossing = near_limit.note(fork, terms)
@@ -89,15 +89,17 @@ def _copy_nodes(fork: Conversation, nodes: list[Node]) -> None:
     """Each node with a log entry of its own, oldest first: a revert then takes off the newest node, and so on.
 
     An entry is a copy of the one that made the node, over the node's whole span, since what the node had replaced is
-    not copied. It cost nothing here.
+    not copied. It cost nothing here, and holds no text of a message that the fork does not have.
     """
     before = 0
     for node in nodes:
         entry = uuid7()
-        undo = {"covered_to": before, "carried": [one for one in fork.carried if one <= before]}
+        undo = undo_of(fork, [one for one in fork.carried if one <= before])
         ids = {"id": entry, "conversation_id": fork.id}
-        spent = {"llm_tokens_in": 0, "llm_tokens_out": 0}
-        _copy(Compaction, "id = %s", [node.compaction_id], **ids, undo=undo, follow_up=None, **spent, **_told(node))
+        given = {"llm_tokens_in": 0, "llm_tokens_out": 0, "undo": undo, "follow_up": None}
+        if (node.compaction.focus_from or 0) > fork.last_position:
+            given |= {"focus": "", "focus_from": None}
+        _copy(Compaction, "id = %s", [node.compaction_id], **ids, **given, **_told(node))
         _copy(Node, "id = %s", [node.id], id=uuid7(), conversation_id=fork.id, compaction_id=entry, parent_id=None)
         before = node.to_position
 
@@ -108,8 +110,14 @@ def _told(node: Node) -> dict[str, Any]:
     if not original.policy:
         return {}  # silent: nothing of this is kept (compactions/entries.py)
     told = {name: getattr(node, name) for name in ("from_position", "to_position", "from_turn", "to_turn")}
+    notes = original.notes
+    if original.span.last > node.to_position:  # a merge of older nodes: the entry tells of the span after them
+        notes = []
+        told |= {"dropped_content": [], "summary": "", "sections": [], "entities": []}
+        if original.keeps_texts:
+            told |= {"summary": node.text, "sections": node.sections, "entities": node.entities}
     if original.policy.get("transparency", "full") == "full":
-        told["notes"] = [*original.notes, {"copied_from": str(original.id)}]
+        told["notes"] = [*notes, {"copied_from": str(original.id)}]
     return {**told, "requested_by": FORK, "cost": 0}
 
 

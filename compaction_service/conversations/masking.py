@@ -45,6 +45,15 @@ def forward(conversation: Conversation, terms: Terms, rows: Sequence[Message]) -
     return masks
 
 
+def look_again(conversation: Conversation, first: int = 0) -> None:
+    """Have the next append look at the results from position `first` on that are live, and not masked yet.
+
+    After what may let them be masked: their pin gone, another policy, coverage that went back. Masks set are kept.
+    """
+    conversation.masked_to = min(conversation.masked_to, first)
+    conversation.mask_pending = conversation.tail_tokens  # no less than can be reclaimed
+
+
 def store(conversation: Conversation, masks: Masks) -> None:
     """Write the flags of messages stored before; those of a new batch are in its rows already."""
     by_indices: dict[tuple[int, ...], list[int]] = defaultdict(list)
@@ -56,6 +65,8 @@ def store(conversation: Conversation, masks: Masks) -> None:
 
 def _eligible(entry: Entry, policy: Policy) -> int:
     """Raw tokens that masking this message's results could reclaim some day."""
+    if entry.pinned:
+        return 0
     return sum(a.saving for i, a in enumerate(entry.facts.answers) if i not in entry.masked and _maskable(a, policy))
 
 

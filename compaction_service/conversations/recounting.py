@@ -52,15 +52,6 @@ def count_first(conversation: Conversation, counter: Counter) -> None:
         conversation.stored_tokens += tokens - first.tokens
 
 
-def masks_again(conversation: Conversation) -> None:
-    """After coverage went back: results live again that were covered before their turn came may be masked now.
-
-    The watermark goes back with it, and the next append looks at the tail (semantics 6). Masks set are kept.
-    """
-    conversation.masked_to = min(conversation.masked_to, conversation.covered_to)
-    conversation.mask_pending = conversation.tail_tokens
-
-
 def _newest(conversation: Conversation) -> list[Entry]:
     """The messages a ledger depends on: from the newest with calls, else from the newest of the assistant, else all."""
     found = messages_of(conversation.id).order_by("-position")

@@ -15,6 +15,7 @@ from compaction_service.compactions.models import Summary as Node
 from compaction_service.conversations.models import Conversation, Message
 from compaction_service.conversations.rows import ENTRY_FIELDS, PLANNING_FIELDS, entry_from, entry_of
 from compaction_service.conversations.state import thoughtless
+from compaction_service.conversations.terms import Terms
 from compaction_service.engine import jsontext
 from compaction_service.engine.exchanges import exchange_at, group
 from compaction_service.engine.projection import Parts
@@ -128,6 +129,14 @@ def exchange_of(conversation: Conversation, position: int) -> list[Entry]:
     index = bisect_left(entries, position, key=lambda entry: entry.position)
     found = exchanges[exchange_at(exchanges, index)]
     return entries[found.start : found.end]
+
+
+def kept_requests(conversation: Conversation, terms: Terms) -> set[int]:
+    """Positions of the first and the last user request, as far as the policy shows them, pinned or not."""
+    asked = Message.objects.filter(conversation_id=conversation.id, request=True).values_list("position", flat=True)
+    first = asked.order_by("position").first() if terms.policy.keep_first_user_request else None
+    last = asked.order_by("-position").first() if terms.policy.keep_last_user_request else None
+    return {position for position in (first, last) if position is not None}
 
 
 def active_nodes(conversation: Conversation) -> list[Node]:

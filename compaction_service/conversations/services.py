@@ -12,7 +12,7 @@ from compaction_service.api import idempotency
 from compaction_service.api.errors import ApiError
 from compaction_service.compactions import requests
 from compaction_service.compactions.models import Compaction, Pass, Summary, Work
-from compaction_service.conversations import calibration, near_limit, quota, recounts, thinking
+from compaction_service.conversations import calibration, masking, near_limit, quota, recounts, thinking
 from compaction_service.conversations.appending import Appended, AppendRequest, Batch, append_once
 from compaction_service.conversations.flags import flags_set
 from compaction_service.conversations.models import Conversation, Message
@@ -143,9 +143,7 @@ def conversation_update(*, tenant: Tenant, ref: str, changes: Mapping[str, Any])
     if "policy" in changes:
         policy.check(changes["policy"])  # before null unsets: an unknown field is none to unset
         conversation.policy = policy.merge(conversation.policy, changes["policy"])
-        conversation.mask_pending = (
-            conversation.tail_tokens
-        )  # other results may be maskable now: look at the next append
+        masking.look_again(conversation)
         conversation.retry_from_tokens = None
     terms = _take_model(conversation, tenant, changes)
     if "model" in fields and "context_window" not in fields:

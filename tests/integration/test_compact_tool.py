@@ -9,7 +9,9 @@ import pytest
 
 from compaction_service.compactions import jobs
 from tenants.scope import tenant_scope
+from tests.conftest import Member
 from tests.inprocess import Service
+from tests.integration.conversations.drive import texts_of
 from tests.model_server import Control
 
 OFF = {"enabled": False, "keep_last_user_request": False, "target": 0}
@@ -171,3 +173,97 @@ def test_call__with_the_context_over_its_limit_too__is_one_compaction(service: S
     assert done["compaction"]["trigger"] == "tool_call"
     service.work_off()
     assert len([e for e in service.compactions(path) if e["trigger"] == "tool_call"]) == 1
+
+
+def test_focus__its_call_joined_a_compaction_of_the_threshold__goes_with_the_message(
+    service: Service, tenant: Member
+) -> None:
+    path = create(service, policy={**OFF, "enabled": True, "max_tokens": 300})
+    queued = service.append(path, *turns(5))["compaction"]
+    joined = service.append(path, calls_compact("openai", "zebra"))
+    assert (joined["compaction"]["id"], joined["compaction"]["trigger"]) == (queued["id"], "threshold")
+    assert service.get(f"compactions/{queued['id']}")["focus"] == "zebra"
+
+    service.call("DELETE", f"{path}/messages?from={joined['messages'][0]['position']}")
+
+    assert service.get(f"compactions/{queued['id']}")["focus"] is None
+    service.work_off()
+    assert service.get(f"compactions/{queued['id']}")["outcome"] == "applied"
+    assert "zebra" not in texts_of(tenant)
+
+
+def test_focus__of_the_second_of_two_calls__goes_with_it_and_the_model_never_sees_it(
+    service: Service, tenant: Member, models: Control, model: str
+) -> None:
+    service.summarizer(models, model)
+    path = create(service)
+    service.append(path, *turns(5))
+    first = service.append(path, calls_compact("openai", "prices"), result("openai"))
+    second = service.append(path, calls_compact("openai", "zebra", "c2"))
+    assert second["compaction"]["id"] == first["compaction"]["id"]
+
+    service.call("DELETE", f"{path}/messages?from={second['messages'][0]['position']}")
+    service.work_off()
+
+    assert service.get(f"compactions/{first['compaction']['id']}")["outcome"] == "applied"
+    assert "zebra" not in texts_of(tenant) + json.dumps([call["body"] for call in models.calls(model)])
+
+
+def test_focus__of_a_call_that_waits_for_a_running_one__goes_with_its_message(service: Service, tenant: Member) -> None:
+    path = create(service)
+    service.append(path, *turns(3))
+    service.post(f"{path}/compactions", {"up_to": 2}, status=202)
+    claim = service.claim()
+    assert claim is not None
+    with tenant_scope(service.tenant_id):
+        jobs.begin(claim)
+    called = service.append(path, calls_compact("openai", "zebra"), result("openai"))
+
+    service.call("DELETE", f"{path}/messages/{called['messages'][0]['position']}")
+
+    assert "zebra" not in texts_of(tenant)
+    jobs.run(claim)
+    service.work_off()
+    assert [entry["outcome"] for entry in service.compactions(path)] == ["applied", "applied"]
+    assert "zebra" not in texts_of(tenant)
+
+
+def test_focus__of_another_call_than_the_erased_one__stays(service: Service) -> None:
+    path = create(service)
+    first = service.append(path, *turns(3), calls_compact("openai", "zebra"), result("openai"))
+    service.work_off()
+    service.append(path, *turns(3), calls_compact("openai", "prices", "c2"), result("openai", "c2"))
+
+    service.call("DELETE", f"{path}/messages/{first['messages'][-2]['position']}")
+    service.work_off()
+
+    assert [entry["focus"] for entry in service.compactions(path)] == [None, "prices"]
+
+
+def test_focus__of_a_request_that_joined_the_call__is_no_text_of_the_message(service: Service) -> None:
+    path = create(service)
+    called = service.append(path, *turns(3), calls_compact("openai"))
+    service.post(f"{path}/compactions", {"focus": "gates"}, status=202)
+
+    service.call("DELETE", f"{path}/messages?from={called['messages'][-1]['position']}")
+
+    assert service.get(f"compactions/{called['compaction']['id']}")["focus"] == "gates"
+
+
+@pytest.mark.parametrize(("held", "focus"), [(False, None), (True, "zebra")])
+def test_fork__focus__comes_along_only_with_the_message_it_is_of(
+    service: Service, held: bool, focus: str | None
+) -> None:
+    path = create(service)
+    called = service.append(path, *turns(5), calls_compact("openai", "zebra"), result("openai"))
+    service.work_off()
+    position = called["messages"][-2]["position"]
+
+    forked = service.post(f"{path}/fork", {"position": position if held else position - 1})
+
+    fork = f"conversations/{forked['id']}"
+    [entry] = service.compactions(fork)
+    assert (entry["outcome"], entry["focus"]) == ("applied", focus)
+    service.call("DELETE", f"{fork}/messages?from={position - 1}")
+    assert [entry["focus"] for entry in service.compactions(fork)] == [None]
+    assert [entry["focus"] for entry in service.compactions(path)] == ["zebra"]

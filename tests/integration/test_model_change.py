@@ -12,7 +12,7 @@ import httpx
 import pytest
 from django.utils import timezone
 
-from compaction_service.compactions import jobs
+from compaction_service.compactions import executing, jobs
 from compaction_service.conversations import recounts, retokenizing
 from compaction_service.conversations.models import Conversation, Message, Recount
 from compaction_service.tokens.families import family
@@ -439,3 +439,57 @@ def test_window_change__not_a_window__names_the_field(service: Service, window: 
     (error,) = service.patch(service.create(), {"context_window": window}, status=400)["errors"]
 
     assert error["attr"] == "context_window"
+
+
+LONG_SUMMARIES = {"target": 0, "summary_max_tokens": 4096, "keep_last_user_request": False}
+
+
+def long_talk(service: Service) -> str:
+    """Enough for a summary longer than a small model's window allows."""
+    path = service.create(model=GPT, context_window=None, policy=LONG_SUMMARIES)
+    said = (f"Step {n}: src/part_{n}.py costs {n} euros. " * 12 for n in range(300))
+    service.append(path, *({"role": ("user", "assistant")[n % 2], "content": text} for n, text in enumerate(said)))
+    return path
+
+
+def within_bound(service: Service, path: str) -> bool:
+    """The bound of a summary for gpt-4's window: a quarter of its limit."""
+    counter = counter_for("cl100k_base", 1.0)
+    limit = service.context(path)["meter"]["limit"]
+    return all(counter.text(node["text"]) <= limit // 4 for node in service.get(f"{path}/summaries")["data"])
+
+
+def test_model_change__to_a_smaller_one_during_a_pass__its_summary_is_over_the_bound_and_not_applied(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = long_talk(service)
+    execute = executing.execute
+
+    def changed_first(step: Any) -> Any:
+        service.patch(path, {"model": "gpt-4"})
+        return execute(step)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(jobs, "execute", changed_first)
+        entry = service.compact(path)
+
+    assert (entry["status"], entry["outcome"], entry["reason"]) == ("failed", "stale", "bound_changed")
+    assert service.context(path)["covered"] is None
+    assert service.compact(path)["outcome"] == "applied"
+    assert within_bound(service, path)
+
+
+def test_model_change__to_a_smaller_one_between_passes__the_next_keeps_to_its_bound(service: Service) -> None:
+    path = long_talk(service)
+    service.post(f"{path}/compactions", status=202)
+    claim = service.claim()
+    assert claim is not None
+    with tenant_scope(service.tenant_id):
+        jobs.begin(claim)
+    service.patch(path, {"model": "gpt-4"})
+
+    jobs.run(claim)
+    service.work_off()
+
+    assert [entry["outcome"] for entry in service.compactions(path)] == ["applied"]
+    assert within_bound(service, path)

@@ -12,6 +12,7 @@ from compaction_service.compactions import claims, clock
 from compaction_service.compactions.leases import Claim
 from compaction_service.compactions.models import Turn, Work
 from tenants import services
+from tenants.models import Tenant
 from tenants.scope import platform_scope
 from tests.inprocess import Clock, Service
 
@@ -51,6 +52,11 @@ def limited(tenant: uuid.UUID, **limits: int) -> None:
 def weighted(tenant: uuid.UUID, weight: int) -> None:
     with platform_scope():
         services.tenant_set_weight(tenant, weight)
+
+
+def status_set(service: Service, status: str) -> None:
+    with platform_scope():
+        services.tenant_set_status(service.tenant_id, Tenant.Status(status))
 
 
 def done(claim: Claim) -> None:
@@ -190,3 +196,24 @@ def test_claim__machine_with_a_wrong_clock__leases_end_by_the_databases(
     again = service.claim()
     assert again is not None
     assert (again.compaction_id, again.attempts) == (claim.compaction_id, 2)
+
+
+def test_claim__suspended_tenant__its_jobs_wait_until_it_is_active_again(service: Service) -> None:
+    queued(service, 1)
+    status_set(service, "suspended")
+    assert (service.work_off(), claims.due()) == (0, 0)
+
+    status_set(service, "active")
+
+    assert service.work_off() == 1
+    [entry] = service.get("compactions")["data"]
+    assert entry["outcome"] is not None
+
+
+def test_claim__suspended_between_two_passes__the_second_waits(service: Service) -> None:
+    queued(service, 1)
+    taken = claims.claim()
+    assert taken is not None
+    status_set(service, "suspended")
+    assert claims.release(taken)
+    assert claims.claim() is None
