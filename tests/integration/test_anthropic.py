@@ -133,7 +133,8 @@ def test_context__openai_conversation_compacted__is_valid_in_anthropic_format(se
     ("fields", "attr"),
     [
         ({"system": {"role": "system", "content": "x"}}, "system"),
-        ({"tools": [{"type": "function", "function": {"name": "f"}}, {"name": "f"}]}, "tools.1.input_schema"),
+        ({"tools": [{"type": "function", "function": {"name": "f"}}, {"name": "f"}]}, "tools.0.type"),
+        ({"tools": [{"type": "bash_20250124", "name": "bash"}, {"name": "f"}]}, "tools.1.input_schema"),
         ({"messages": [user(text("hi")), {"role": "tool", "content": "x"}]}, "messages.1.role"),
         ({"messages": [user(text("hi")), user(result("a"))]}, "messages.1.content.0.tool_use_id"),
     ],

@@ -79,10 +79,12 @@ def test_overflow__any_maximum__is_survived(service: Service, most: int) -> None
     assert service.compact(path, **asked)["outcome"] == "applied"
 
 
-def test_overflow__maximum_beside_another_trigger__is_not_used(service: Service) -> None:
+def test_overflow__numbers_beside_another_trigger__are_refused(service: Service) -> None:
     path = service.create(context_window=100_000)
     service.append(path, *CHAT)
-    assert service.compact(path, overflow={"max_tokens": 5000})["notes"] == []
+    (error,) = service.post(f"{path}/compactions", {"overflow": {"max_tokens": 5000}}, status=400)["errors"]
+    assert (error["attr"], error["detail"]) == ("overflow", "Goes with `trigger: overflow` only.")
+    assert service.compactions(path) == []
 
 
 def test_request_id__of_the_request_that_asked__is_in_every_line_of_its_passes(

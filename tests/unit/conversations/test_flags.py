@@ -211,7 +211,7 @@ def test_policy__that_masks_more__masks_old_results_at_the_next_append(
 def test_revert__results_live_again__are_masked_by_the_next_append(service: Service) -> None:
     """They were among the newest when they were covered, and the watermark has gone on since."""
     path = service.create(policy=MASKING)
-    service.append(path, user(), *tool_round(1), user(), *tool_round(2))
+    service.append(path, user("Run it."), *tool_round(1)[:2], answer(), user(), *tool_round(2))
     done = service.compact(path, up_to=4)
     assert done["outcome"] == "applied"
     service.append(path, user(), *tool_round(3))
