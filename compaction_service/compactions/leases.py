@@ -22,8 +22,8 @@ from compaction_service.compactions.models import Work
 
 logger = logging.getLogger(__name__)
 
-LEASE = timedelta(seconds=20)  # a killed worker's pass is taken over after this long at most
-HEARTBEAT = 5.0  # seconds; three beats may be lost
+LEASE = timedelta(seconds=15)  # a killed worker's pass is taken over after this long at most
+HEARTBEAT = 4.0  # seconds; three beats may be lost
 
 
 @dataclass(frozen=True, slots=True)
