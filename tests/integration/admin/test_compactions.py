@@ -98,6 +98,7 @@ def test_revert__twice__is_refused_in_words(root: Client, made: Made) -> None:
     assert "It was reverted already." in page
 
 
+@pytest.mark.usefixtures("clock")  # of its own: the worker of the `live` stack would take it before
 def test_cancel__queued__ends_it(root: Client, made: Made) -> None:
     compaction = made.ask()
     root.post(path(compaction, "cancel"))
